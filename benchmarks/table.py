@@ -1,0 +1,53 @@
+"""The results as text for people: aligned, at most 80 columns, ours above the bare loop."""
+
+from collections.abc import Iterable, Iterator
+
+from .document import Document, Machine, Result
+from .measure import Spread
+
+_ROW = "{:<21}{:>30}{:>9}{:>9}  {}"
+
+
+def render(document: Document) -> str:
+    """Return the whole document as text."""
+    lines = [*_head(document), "", _ROW.format("SCENARIO", "JOBS/S (MIN-MAX)", "CLIENT", "SERVER", "RATIO")]
+    for result in document.results:
+        lines += _void(result) if result.void else _rows(result)
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _head(document: Document) -> Iterator[str]:
+    machine: Machine = document.machine
+    yield f"{machine.cpu}, {machine.cores} cores, load {machine.load_1m}, {machine.system}"
+    yield ", ".join((machine.python, *(f"{name} {found}" for name, found in document.versions.items())))
+    yield f"commit {document.commit or 'unknown'}, CLIENT and SERVER in µs of CPU a job"
+
+
+def _rows(result: Result) -> Iterable[str]:
+    name = f"{result.scenario} {result.variant}"
+    yield _row(name, result.jobs_per_s, result.client_us_per_job, result.server_us_per_job, _ratio(result))
+    bare = (result.bare_jobs_per_s, result.bare_client_us_per_job, result.bare_server_us_per_job)
+    yield _row("  bare loop", *bare, "DOUBTFUL" if result.baseline_doubtful else "")
+    size = f"{result.repeats} repeats of {result.jobs:,} jobs"
+    yield f"  {result.bytes_per_waiting_job} bytes per waiting job; {size}"
+
+
+def _row(name: str, rate: Spread | None, client_us: float | None, server_us: float | None, last: str) -> str:
+    return _ROW.format(name, _rate(rate), _number(client_us), _number(server_us), last)
+
+
+def _void(result: Result) -> Iterable[str]:
+    yield f"{result.scenario} {result.variant}"
+    yield f"  VOID: {result.void}"
+
+
+def _rate(rate: Spread | None) -> str:
+    return f"{rate.median:,.0f} ({rate.min:,.0f}-{rate.max:,.0f})" if rate else ""
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _ratio(result: Result) -> str:
+    return "" if result.ratio_to_bare is None else f"{result.ratio_to_bare:.2f}"

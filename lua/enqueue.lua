@@ -1,0 +1,68 @@
+-- enqueue: put a batch of jobs on the stream, once however often the batch is sent.
+-- Moves: new -> waiting
+-- KEYS: 1 stream, 2 producer, 3 totals, 4 metrics base, 5.. dedupe keys of the jobs that have one
+-- ARGV: 1 clock, 2 batch number, 3 token, then runs of jobs of one kind: kind, jobs, form, and per
+--       job: body (form "plain"), or body, meta, ms that its dedupe key lives or 0 (form "full")
+-- Returns: "<ms> <seq> <added>[ <index> <holder>]*": the added jobs have consecutive ids from
+--       <ms>-<seq> on; a job whose dedupe key is held is left out, by index from 0 and holder's id.
+--       Or "STALEBATCH" or "TWOPRODUCERS", with nothing done.
+-- Cost: O(jobs); about 1.5 us a plain job, 500 jobs or 1 MiB at most
+-- @include now
+-- @include counters
+-- @include batch
+local stream, producer, totals, metrics = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local number, token = ARGV[2], ARGV[3]
+
+local earlier = answered(producer, number, token)
+if earlier then return earlier end
+
+local count = counters(totals, metrics, now_ms(ARGV[1]))
+local at, key, index, added = 4, 5, 0, 0
+local ms, seq = '0', 0
+local others = ''
+local per_kind = {}
+
+-- `*` is not consecutive on every server, so only the first id is the server's choice.
+local function add(kind, body, meta)
+  if added == 0 then
+    local first = redis.call('XADD', stream, '*', 'kind', kind, 'body', body, 'meta', meta)
+    ms, seq = string.match(first, '^(%d+)-(%d+)$')
+    seq = tonumber(seq)
+  else
+    local id = string.format('%s-%d', ms, seq + added)
+    redis.call('XADD', stream, id, 'kind', kind, 'body', body, 'meta', meta)
+  end
+  added = added + 1
+end
+
+while ARGV[at] do
+  local kind, jobs, full = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2] == 'full'
+  local before = added
+  at = at + 3
+  for _ = 1, jobs do
+    if not full then
+      add(kind, ARGV[at], '')
+      at = at + 1
+    else
+      local ttl = ARGV[at + 2]
+      local holder = ttl ~= '0' and redis.call('GET', KEYS[key])
+      if holder then
+        others = others .. ' ' .. index .. ' ' .. holder
+      else
+        add(kind, ARGV[at], ARGV[at + 1])
+        if ttl ~= '0' then
+          redis.call('SET', KEYS[key], string.format('%s-%d', ms, seq + added - 1), 'PX', ttl)
+        end
+      end
+      if ttl ~= '0' then key = key + 1 end
+      at = at + 3
+    end
+    index = index + 1
+  end
+  per_kind[kind] = (per_kind[kind] or 0) + added - before
+end
+
+for kind, n in pairs(per_kind) do
+  if n > 0 then count('enqueued', kind, n) end
+end
+return remember(producer, number, token, string.format('%s %d %d', ms, seq, added) .. others)

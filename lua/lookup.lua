@@ -1,0 +1,67 @@
+-- lookup: find a job wherever it is, in one step; separate calls would miss one on the move.
+-- Moves: none
+-- KEYS: 1 stream, 2 ids, 3 moved, 4 scheduled, 5 retries, 6 bodies, 7 dead, 8 dead ids, 9 result
+-- ARGV: 1 job
+-- Returns: field, value pairs, "state" first: waiting or running with entry, kind, body, meta (and
+--       consumer, idle_ms, deliveries); scheduled with due_ms, retrying, kind, body, meta; dead with
+--       entry and the fields of its row; ended with result; finished; or unknown
+-- Cost: O(1); about 10 us
+-- @include entry
+-- @include envelope
+local stream, ids, moved, scheduled, retries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local bodies, dead, dead_ids = KEYS[6], KEYS[7], KEYS[8]
+local job = ARGV[1]
+
+local function in_stream(id, fields)
+  local row = pending(stream, id)
+  local runs = row and row[2] ~= 'released'
+  local found = {
+    'state', runs and 'running' or 'waiting', 'entry', id, 'kind', fields.kind or '',
+    'body', fields.body or '', 'meta', fields.meta or '',
+  }
+  if row then
+    for _, word in ipairs({'consumer', row[2], 'idle_ms', row[3], 'deliveries', row[4]}) do
+      found[#found + 1] = word
+    end
+  end
+  return found
+end
+
+local function in_dead(entry)
+  local found = {'state', 'dead', 'entry', entry}
+  local _, flat = read(dead, entry)
+  for _, word in ipairs(flat or {}) do found[#found + 1] = word end
+  return found
+end
+
+-- given(key): whether this id is not beyond the last one that the key has given.
+local function given(key)
+  if redis.call('EXISTS', key) == 0 then return false end
+  local info = redis.call('XINFO', 'STREAM', key)
+  local last
+  for i = 1, #info, 2 do
+    if info[i] == 'last-generated-id' then last = info[i + 1] end
+  end
+  local ms, seq = string.match(job, '(%d+)-(%d+)$')
+  local last_ms, last_seq = string.match(last, '(%d+)-(%d+)$')
+  ms, seq, last_ms, last_seq = tonumber(ms), tonumber(seq), tonumber(last_ms), tonumber(last_seq)
+  return ms < last_ms or ms == last_ms and seq <= last_seq
+end
+
+local id, fields = locate(stream, moved, job)
+if id then return in_stream(id, fields) end
+local envelope = redis.call('HGET', bodies, job)
+if envelope then
+  local kind, body, meta = unpack_envelope(envelope)
+  local retry = redis.call('ZSCORE', retries, job)
+  local due = retry or redis.call('ZSCORE', scheduled, job) or '0'
+  return {
+    'state', 'scheduled', 'due_ms', due, 'retrying', retry and '1' or '0',
+    'kind', kind, 'body', body, 'meta', meta,
+  }
+end
+local entry = redis.call('HGET', dead_ids, job)
+if entry then return in_dead(entry) end
+local result = redis.call('GET', KEYS[9])
+if result then return {'state', 'ended', 'result', result} end
+return {'state', given(string.sub(job, 1, 1) == 'd' and ids or stream) and 'finished' or 'unknown'}

@@ -1,0 +1,19 @@
+-- retire: forget consumers that hold nothing. XGROUP DELCONSUMER drops whatever a consumer still
+-- holds, and what it drops is never delivered again: hence the check, in the same step.
+-- Moves: none
+-- KEYS: 1 stream, 2 workers
+-- ARGV: consumers
+-- Returns: how many were forgotten
+-- Cost: O(consumers); about 3 us each
+local stream, workers = KEYS[1], KEYS[2]
+
+redis.call('XACK', stream, 'workers', '0-1')
+local forgotten = 0
+for _, consumer in ipairs(ARGV) do
+  if #redis.call('XPENDING', stream, 'workers', '-', '+', 1, consumer) == 0 then
+    redis.call('XGROUP', 'DELCONSUMER', stream, 'workers', consumer)
+    redis.call('HDEL', workers, consumer)
+    forgotten = forgotten + 1
+  end
+end
+return forgotten

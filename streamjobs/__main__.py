@@ -1,0 +1,5 @@
+"""`python -m streamjobs` is the command line."""
+
+from streamjobs.cli.main import main
+
+main()

@@ -1,0 +1,268 @@
+"""The one object that users hold: it registers kinds, sends jobs, and makes workers. It decides nothing."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+
+import msgspec
+
+from streamjobs.client import Connections
+from streamjobs.core import codec, names
+from streamjobs.core.classify import Rule
+from streamjobs.core.context import Context
+from streamjobs.core.errors import StreamJobsError
+from streamjobs.core.job import Job
+from streamjobs.core.options import EnqueueOptions, JobOptions, WorkerOptions, result_ttl_ms
+from streamjobs.core.registry import Registry
+from streamjobs.core.retry import Retry
+from streamjobs.handle import Handle
+from streamjobs.kind import Kind, make_meta
+from streamjobs.protocol.keys import DEFAULT_NAMESPACE, QueueKeys
+from streamjobs.senders import Senders
+from streamjobs.worker.process import run_until_signalled
+from streamjobs.worker.worker import Worker, running
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Lifespan = Callable[["StreamJobs"], AbstractAsyncContextManager[Any]]
+
+DEFAULT_URL = "redis://localhost:6379/0"
+
+
+class JobDecorator(Protocol):
+    """What `app.job(...)` returns: makes a kind of an async or a plain function, with or without context."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context[Any], P], Awaitable[R]], /) -> Kind[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context[Any], P], R], /) -> Kind[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[R]], /) -> Kind[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Kind[P, R]: ...
+
+
+class StreamJobs:
+    """Background jobs on one Redis server, in one namespace.
+
+    Nothing is connected before the first job is sent or a worker runs. Safe to use from any thread
+    and any event loop, and in processes forked later.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        namespace: str = DEFAULT_NAMESPACE,
+        lifespan: Lifespan | None = None,
+        defaults: JobOptions | None = None,
+        classify: Sequence[Rule] = (),
+        enqueue_timeout: float | timedelta = 15.0,
+    ) -> None:
+        """Check everything, contact nothing.
+
+        Args:
+            url: redis://, rediss://, unix://, valkey://, embedded://PATH or memory://; else the
+                environment's STREAMJOBS_URL, then REDIS_URL, then redis://localhost:6379/0.
+            namespace: the first part of every key; apps with different ones do not see each other.
+            lifespan: an async context manager around each worker; what it yields is `ctx.state`.
+            defaults: options for kinds that say nothing themselves.
+            classify: asked in turn for the class of an error before our own rules.
+            enqueue_timeout: seconds for which an enqueue tries to reach the server.
+
+        Raises:
+            InvalidOption: the URL or the namespace cannot be used.
+        """
+        url = url or os.environ.get("STREAMJOBS_URL") or os.environ.get("REDIS_URL") or DEFAULT_URL
+        self.namespace = names.check_name(namespace, "namespace")
+        self.connections = Connections(url)
+        self.registry = Registry()
+        self._defaults = defaults or JobOptions()
+        self._lifespan = lifespan
+        self._rules = tuple(classify)
+        timeout_s = names.milliseconds(enqueue_timeout, "enqueue_timeout") / 1000
+        self._senders = Senders(self.connections, namespace, timeout_s)
+
+    @overload
+    def job(self, function: Callable[Concatenate[Context[Any], P], Awaitable[R]], /) -> Kind[P, R]: ...
+    @overload
+    def job(self, function: Callable[Concatenate[Context[Any], P], R], /) -> Kind[P, R]: ...
+    @overload
+    def job(self, function: Callable[P, Awaitable[R]], /) -> Kind[P, R]: ...
+    @overload
+    def job(self, function: Callable[P, R], /) -> Kind[P, R]: ...
+    @overload
+    def job(
+        self,
+        *,
+        name: str | None = None,
+        queue: str | None = None,
+        timeout: float | timedelta | None = ...,
+        retry: Retry | None = None,
+        result_ttl: float | timedelta | None = None,
+    ) -> JobDecorator: ...
+
+    def job(self, function: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
+        """Register a function as the handler of a kind of job.
+
+        The function may be `async def` (runs in the worker's event loop) or plain (runs in a thread).
+        A first parameter annotated `Context` is filled by the worker; all others are the job's
+        arguments, encoded as JSON by their annotations.
+
+        Args:
+            name: the kind's name on the wire; default `module.function`.
+            queue: where its jobs go.
+            timeout: seconds that a run may take; None for no limit. Default 10 minutes.
+            retry: how failures are taken.
+            result_ttl: seconds for which what the function returns is kept.
+
+        Raises:
+            InvalidOption: the name is taken, an argument's type cannot be encoded, an option is
+                outside its range.
+        """
+        merged = _merge(self._defaults, options)
+
+        def register(function: Callable[..., Any]) -> Kind[..., Any]:
+            kind = name if name is not None else f"{function.__module__}.{function.__qualname__}"
+            handler = self.registry.add(function, kind, merged, context=Context)
+            return Kind(handler, self._senders)
+
+        return register if function is None else register(function)
+
+    def kind(self, name: str) -> Kind[..., Any]:
+        """Return a registered kind by its name.
+
+        Raises:
+            UnknownKind: there is none of that name here.
+        """
+        return Kind(self.registry.require(name), self._senders)
+
+    async def enqueue_many(self, jobs: Iterable[Job]) -> list[Handle[Any] | StreamJobsError]:
+        """Send any number of jobs, made by `Kind.call`, in bounded batches.
+
+        Returns:
+            In order, a handle for each job that is there, or the error of one that is not.
+        """
+        return await self._senders.aio().enqueue_many(jobs)
+
+    def enqueue_many_sync(self, jobs: Iterable[Job]) -> list[Handle[Any] | StreamJobsError]:
+        """As `enqueue_many`, for plain code."""
+        return self._senders.sync().enqueue_many(jobs)
+
+    async def send(
+        self,
+        kind: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        delay: float | timedelta | None = None,
+        at: datetime | None = None,
+        dedupe_key: str | None = None,
+        queue: str | None = None,
+        headers: dict[str, str] | None = None,
+        result_ttl: float | timedelta | None = None,
+    ) -> Handle[Any]:
+        """Enqueue a job of a kind whose handler need not be known here; the options are those of `Kind.options`."""
+        options = EnqueueOptions(delay, at, dedupe_key, queue, headers, result_ttl)
+        return await self._senders.aio().enqueue(self.job_of(kind, arguments or {}, options))
+
+    def send_sync(
+        self,
+        kind: str,
+        arguments: dict[str, Any] | None = None,
+        *,
+        delay: float | timedelta | None = None,
+        at: datetime | None = None,
+        dedupe_key: str | None = None,
+        queue: str | None = None,
+        headers: dict[str, str] | None = None,
+        result_ttl: float | timedelta | None = None,
+    ) -> Handle[Any]:
+        """As `send`, for plain code."""
+        options = EnqueueOptions(delay, at, dedupe_key, queue, headers, result_ttl)
+        return self._senders.sync().enqueue(self.job_of(kind, arguments or {}, options))
+
+    def job_of(self, kind: str, arguments: dict[str, Any], options: EnqueueOptions) -> Job:
+        """Return the job that `send` would send; checked against the handler's signature where it is known."""
+        names.check_kind(kind)
+        handler = self.registry.find(kind)
+        body = codec.encode_object(arguments, kind)
+        if handler is not None:
+            handler.signature.check(body)
+        defaults = handler.options if handler is not None else self._defaults
+        ttl = defaults.result_ttl if options.result_ttl is None else options.result_ttl
+        meta = make_meta(options, result_ttl_ms(ttl))
+        return Job(kind, body, options.queue or defaults.queue, options.delay_ms, options.at_ms, meta)
+
+    def handle(self, job_id: str) -> Handle[Any]:
+        """Return a handle for a job id; nothing is asked yet.
+
+        Raises:
+            InvalidOption: this is not a job id.
+        """
+        queue, partition, local = names.split_job_id(job_id)
+        return Handle(self.connections, QueueKeys(self.namespace, queue, partition), local)
+
+    def make_worker(self, queues: Sequence[str] | None = None, options: WorkerOptions | None = None) -> Worker:
+        """Return a worker that does not run yet; needs a running event loop.
+
+        Args:
+            queues: the queues to serve; default all queues of the registered kinds.
+        """
+        handlers = self.registry.all()
+        wanted = list(queues) if queues else sorted({h.options.queue for h in handlers.values()})
+        wanted = [names.check_name(name, "queue") for name in wanted] or [self._defaults.queue]
+        lifespan = self._lifespan
+        return Worker(
+            self.connections,
+            self.namespace,
+            handlers,
+            list(dict.fromkeys(wanted)),
+            options or WorkerOptions(),
+            lifespan=None if lifespan is None else lambda: lifespan(self),
+            rules=self._rules,
+        )
+
+    def worker(
+        self, queues: Sequence[str] | None = None, options: WorkerOptions | None = None, **changes: Any
+    ) -> AbstractAsyncContextManager[Worker]:
+        """Run a worker beside other code: `async with app.worker(queues=["mail"], concurrency=10): ...`.
+
+        Args:
+            queues: the queues to serve; default all queues of the registered kinds.
+            options: how it works; single fields of `WorkerOptions` may be given by name instead.
+        """
+        return running(self.make_worker(queues, msgspec.structs.replace(options or WorkerOptions(), **changes)))
+
+    def run_worker(
+        self, queues: Sequence[str] | None = None, options: WorkerOptions | None = None, **changes: Any
+    ) -> int:
+        """Run a worker until it is told to stop by SIGTERM or SIGINT; return the exit code.
+
+        0: all handlers ended within the grace time. 1: some did not, and were given back. 130, 143: a
+        second signal came.
+        """
+        options = msgspec.structs.replace(options or WorkerOptions(), **changes)
+
+        async def work() -> int:
+            try:
+                return await run_until_signalled(self.make_worker(queues, options))
+            finally:
+                await self.aclose()
+
+        return asyncio.run(work())
+
+    async def aclose(self) -> None:
+        """Close the connections of this event loop, and those of plain code. The app can be used again."""
+        await self.connections.aclose()
+
+    def close(self) -> None:
+        """Close the connections of plain code. The app can be used again."""
+        self.connections.close()
+
+
+def _merge(defaults: JobOptions, given: dict[str, Any]) -> JobOptions:
+    given = {key: value for key, value in given.items() if value is not None or key == "timeout"}
+    return msgspec.structs.replace(defaults, **given) if given else defaults

@@ -1,0 +1,177 @@
+"""What both executors know without doing any I/O: a request's bytes, and what became of it.
+
+A round is a list of requests sent together. Each gets one item in the list of its outcomes: the
+reply, the server's error, or `Lost` when the reply never came. From these follow the requests to
+repeat (the server did not know the script) and the final outcomes.
+"""
+
+import os
+import ssl
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import hiredis
+import redis
+from redis.exceptions import NoScriptError
+
+from streamjobs.core.errors import OutcomeUnknown, Rejected, StreamJobsError, Unavailable
+from streamjobs.protocol import scripts
+from streamjobs.protocol.calls import Call, Request, Word
+from streamjobs.protocol.replies import Fate, fate, word
+
+T = TypeVar("T")
+
+FAILURES = (redis.RedisError, OSError)
+"""What the driver raises for a connection that cannot be made, or that breaks."""
+
+GREETING: tuple[Word, ...] = ("CLIENT", "SETNAME", "streamjobs")
+"""The first request on a new connection. It changes nothing, so that what fails while it is under way
+(a proxy without a server behind it, a wrong password) has certainly not executed anything."""
+
+
+class Lost(Exception):
+    """The line broke before this request's reply was read; `cause` says how."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+def name(request: Request[Any]) -> str:
+    """Return what a message calls this request: the script, or the command's first word."""
+    if isinstance(request, Call):
+        return request.script
+    first = request.words[0]
+    return first.decode("ascii", "replace") if isinstance(first, bytes) else str(first)
+
+
+def pack(*words: Word) -> bytes:
+    """Return one request as it goes over the wire."""
+    packed: bytes = hiredis.pack_command(words)  # type: ignore[arg-type]
+    return packed
+
+
+def packed(request: Request[Any]) -> bytes:
+    """Return the request's bytes; a script is called by its hash."""
+    if isinstance(request, Call):
+        script = scripts.load(request.script)
+        return pack("EVALSHA", script.sha, len(request.keys), *request.keys, *request.args)
+    return pack(*request.words)
+
+
+def text(error: BaseException) -> str | None:
+    """Return the reply that this error of the driver was, or None if it was no reply.
+
+    The driver turns some replies into connection errors (`LOADING`, a wrong password) and takes the
+    first word of those that it knows off their text.
+    """
+    if not isinstance(error, redis.ResponseError | redis.ConnectionError):
+        return None
+    code = error.status_code
+    if code is None:
+        return str(error) if isinstance(error, redis.ResponseError) else None
+    return f"{code} {error}"
+
+
+def welcome(reply: Any) -> None:
+    """Raise the error with which the server ends a connection; a greeting refused otherwise is no harm."""
+    if isinstance(reply, redis.ConnectionError):
+        raise reply
+    if isinstance(reply, redis.ResponseError) and word(str(reply)) in {"DENIED", "MAXCLIENTS"}:
+        raise reply
+
+
+def refused(reply: str, what: str, where: str) -> Rejected | Unavailable:
+    """Return the error for a request that the server answered by an error."""
+    kind = word(reply)
+    # An unknown command is answered with its first arguments, which may be a job's body.
+    shown = reply.partition(", with args beginning with")[0]
+    message = f"{where} refuses {what}: {shown}"
+    if fate(kind) is Fate.NOT_EXECUTED:
+        return Unavailable(message, word=kind)
+    return Rejected(message, word=kind)
+
+
+def unconnected(error: Exception, where: str) -> StreamJobsError:
+    """Return the error for requests that could not be sent, since connecting failed."""
+    if isinstance(error, StreamJobsError):
+        return error
+    result: Rejected | Unavailable
+    reply = text(error)
+    if reply is not None:
+        result = refused(reply, "to connect", where)
+    elif any(isinstance(one, ssl.SSLCertVerificationError) for one in _chain(error)):
+        result = Rejected(f"{where} is not who it should be: {error}", word="CERTIFICATE")
+    elif isinstance(error, redis.InvalidResponse):
+        result = Rejected(f"{where} is not a Redis server: {error}", word="PROTOCOL")
+    else:
+        result = Unavailable(f"cannot reach {where}: {_reason(error)}", word="CONNECT")
+    result.__cause__ = error
+    return result
+
+
+def _reason(error: BaseException) -> str:
+    """Return the system's own words for a failure, without the driver's account of them."""
+    for one in _chain(error):
+        if isinstance(one, OSError) and not isinstance(one, ssl.SSLError) and one.errno is not None:
+            return os.strerror(one.errno) if one.errno > 0 else str(one.strerror)
+    return str(error) or "no answer in time"
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def unloaded(requests: Sequence[Request[Any]], replies: Sequence[Any]) -> list[int]:
+    """Return which requests were not executed since the server did not know their script."""
+    if any(isinstance(reply, Lost) for reply in replies):
+        return []
+    return [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+
+
+def reload(requests: Sequence[Request[Any]], missing: Sequence[int]) -> list[bytes]:
+    """Return the bytes of a second round: each missing script's text, then its request again."""
+    return [
+        part
+        for i in missing
+        for part in (pack("SCRIPT", "LOAD", scripts.load(name(requests[i])).text), packed(requests[i]))
+    ]
+
+
+def reloaded(replies: list[Any], missing: Sequence[int], second: Sequence[Any]) -> list[Any]:
+    """Return the replies with those of the second round in place.
+
+    Where loading was refused, that is the error to show: the call's own is then NOSCRIPT again.
+    """
+    for i, loading, reply in zip(missing, second[0::2], second[1::2], strict=True):
+        unknown = isinstance(reply, NoScriptError) and isinstance(loading, Exception)
+        replies[i] = loading if unknown else reply
+    return replies
+
+
+def outcomes(requests: Sequence[Request[T]], replies: Sequence[Any], where: str) -> list[T | StreamJobsError]:
+    """Return each request's decoded reply, or the error that says what became of it."""
+    results: list[T | StreamJobsError] = []
+    for request, reply in zip(requests, replies, strict=True):
+        result = _outcome(request, reply, where)
+        results.append(result)
+    return results
+
+
+def _outcome(request: Request[T], reply: Any, where: str) -> T | StreamJobsError:
+    result: StreamJobsError
+    if isinstance(reply, Lost):
+        why = _reason(reply.cause)
+        result = OutcomeUnknown(f"no reply to {name(request)} from {where}: {why}")
+        result.__cause__ = reply.cause
+        return result
+    if isinstance(reply, Exception):
+        result = refused(text(reply) or str(reply), name(request), where)
+        result.__cause__ = reply
+        return result
+    try:
+        return request.decode(reply)
+    except StreamJobsError as error:
+        return error

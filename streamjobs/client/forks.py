@@ -1,0 +1,33 @@
+"""Tell the owners of connections that the process has been forked.
+
+A child that wrote to its parent's socket would get, or steal, its parent's replies. This is done at
+the fork, so no call pays for a check.
+"""
+
+import os
+from typing import Protocol
+from weakref import WeakSet
+
+
+class Forkable(Protocol):
+    """Something that holds connections."""
+
+    def after_fork(self) -> None:
+        """Called in the child, before anything else runs there: let go of what the parent uses."""
+
+
+_watched: WeakSet[Forkable] = WeakSet()
+
+
+def watch(owner: Forkable) -> None:
+    """Call the owner's `after_fork` in each child, for as long as the owner lives."""
+    _watched.add(owner)
+
+
+def _in_child() -> None:
+    for owner in list(_watched):
+        owner.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -1,0 +1,1 @@
+"""What a job is and what follows from an outcome: pure values and functions."""

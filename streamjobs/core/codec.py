@@ -1,0 +1,248 @@
+"""Arguments on the wire: a function's signature becomes a msgspec Struct, its JSON the body.
+
+Also the two other encodings of the wire format: meta, and the envelope of scheduled jobs.
+"""
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, get_origin, get_type_hints
+
+import msgspec
+
+from streamjobs.core.errors import InvalidOption, PayloadTooLarge, UsageError
+from streamjobs.core.job import WIRE_VERSION, Meta
+from streamjobs.core.names import MAX_PAYLOAD_BYTES
+
+
+class DecodeFailed(Exception):
+    """A body or a meta that cannot be what it should be; the text says why."""
+
+
+def _enc_hook(value: Any) -> Any:
+    """Encode pydantic models by their own rules, without importing pydantic."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    raise NotImplementedError(f"objects of type {type(value).__name__} cannot be encoded as JSON")
+
+
+def _dec_hook(kind: type, value: Any) -> Any:
+    if hasattr(kind, "model_validate"):
+        return kind.model_validate(value)
+    raise NotImplementedError(f"objects of type {kind.__name__} cannot be decoded from JSON")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_enc_hook)
+_meta_decoder = msgspec.json.Decoder(Meta)
+
+
+class Signature:
+    """The arguments of one function: how they are bound, encoded, checked and given back.
+
+    Built once, at registration; refuses there what could only fail later.
+    """
+
+    def __init__(self, function: Callable[..., Any], *, context: type) -> None:
+        """Read the signature of `function`; a first parameter annotated `context` is left out.
+
+        Raises:
+            InvalidOption: an annotation cannot be resolved, a type cannot be encoded, or the
+                function takes `*args` or `**kwargs`.
+        """
+        self.name = f"{function.__module__}.{function.__qualname__}"
+        try:
+            hints = get_type_hints(function, include_extras=True)
+        except Exception as error:
+            raise InvalidOption(f"{self.name}: an annotation cannot be resolved: {error}") from error
+        parameters = list(inspect.signature(function).parameters.values())
+        self.wants_context = bool(parameters) and _is_context(hints.get(parameters[0].name), context)
+        if self.wants_context:
+            parameters = parameters[1:]
+        self._keyword_only = any(p.kind is p.KEYWORD_ONLY for p in parameters)
+        self._positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+        self.struct = self._build(parameters, hints)
+        self._decoder = msgspec.json.Decoder(self.struct, dec_hook=_dec_hook)
+
+    def _build(self, parameters: list[inspect.Parameter], hints: dict[str, Any]) -> type[msgspec.Struct]:
+        fields: list[Any] = []
+        for parameter in parameters:
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                raise InvalidOption(f"{self.name}: *args and **kwargs have no names on the wire; name each argument")
+            hint = hints.get(parameter.name, Any)
+            self._check_type(parameter.name, hint)
+            field = (parameter.name, hint)
+            fields.append(field if parameter.default is parameter.empty else (*field, parameter.default))
+        try:
+            return msgspec.defstruct("Arguments", fields, kw_only=self._keyword_only, forbid_unknown_fields=True)
+        except (TypeError, ValueError) as error:
+            raise InvalidOption(f"{self.name}: {error}") from error
+
+    def _check_type(self, name: str, hint: Any) -> None:
+        try:
+            unknown = _custom_type(msgspec.inspect.type_info(hint))
+            msgspec.json.Decoder(hint, dec_hook=_dec_hook)
+        except (TypeError, NameError) as error:
+            raise InvalidOption(f"{self.name}: argument {name!r}: {error}") from error
+        if unknown is not None:
+            raise InvalidOption(
+                f"{self.name}: argument {name!r}: {unknown.__name__} cannot be encoded as JSON; pass an id,"
+                " a dataclass, a msgspec Struct or a pydantic model"
+            )
+
+    def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """Return the body for these arguments, checked as the worker will check it.
+
+        Raises:
+            UsageError: they do not fit the signature, or cannot be encoded.
+            PayloadTooLarge: the body exceeds 256 KiB.
+        """
+        try:
+            if self._keyword_only:
+                args, kwargs = (), self._by_name(args, kwargs)
+            body = _encoder.encode(self.struct(*args, **kwargs))
+            self._decoder.decode(body)
+        except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
+            raise UsageError(f"{self.name}: {_reason(error)}") from error
+        if len(body) > MAX_PAYLOAD_BYTES:
+            raise too_large(self.name, len(body))
+        if b"null" in body:
+            _refuse_nan((args, kwargs), self.name)
+        return body
+
+    def _by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        if len(args) > len(self._positional):
+            raise TypeError(f"takes {len(self._positional)} positional arguments, {len(args)} were given")
+        named = dict(zip(self._positional, args, strict=False))
+        if twice := named.keys() & kwargs.keys():
+            raise TypeError(f"argument {min(twice)!r} was given twice")
+        return named | kwargs
+
+    def convert(self, values: dict[str, Any]) -> bytes:
+        """Return the body for arguments by name, in text or JSON form, as the command line has them."""
+        try:
+            arguments = msgspec.convert(values, self.struct, strict=False, dec_hook=_dec_hook)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"{self.name}: {_reason(error)}") from error
+        return self.encode((), msgspec.structs.asdict(arguments))
+
+    def check(self, body: bytes) -> None:
+        """Raise UsageError if this body does not fit the signature."""
+        try:
+            self._decoder.decode(body)
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"{self.name}: {_reason(error)}") from error
+
+    def decode(self, body: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return positional and keyword arguments of a body.
+
+        Raises:
+            DecodeFailed: the body is not JSON, or does not fit the signature.
+        """
+        try:
+            arguments = self._decoder.decode(body)
+        except (ValueError, RecursionError, NotImplementedError) as error:
+            raise DecodeFailed(f"arguments: {_reason(error)}") from error
+        if self._keyword_only:
+            return (), {name: getattr(arguments, name) for name in self.struct.__struct_fields__}
+        return msgspec.structs.astuple(arguments), {}
+
+
+def _is_context(hint: Any, context: type) -> bool:
+    return hint is context or get_origin(hint) is context
+
+
+def _custom_type(info: Any) -> type | None:
+    """Return a type inside `info` that JSON cannot carry, or None."""
+    if isinstance(info, msgspec.inspect.CustomType):
+        found = info.cls
+        return None if hasattr(found, "model_validate") else found
+    for name in ("item_type", "key_type", "value_type", "item_types", "types"):
+        inner = getattr(info, name, ())
+        for item in inner if isinstance(inner, tuple) else (inner,):
+            if (found := _custom_type(item)) is not None:
+                return found
+    return None
+
+
+def _refuse_nan(value: Any, name: str) -> None:
+    """Refuse NaN and the infinities, which JSON encoders turn into null without a word."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"{name}: {value} has no JSON form; pass None or a string")
+    if isinstance(value, dict):
+        value = [*value.keys(), *value.values()]
+    if isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            _refuse_nan(item, name)
+
+
+def _reason(error: BaseException) -> str:
+    text = str(error).removeprefix("Arguments.__init__() ").removeprefix("Arguments() ")
+    if isinstance(error, UnicodeEncodeError):
+        return "a string holds a lone surrogate, which has no UTF-8 form"
+    return text or type(error).__name__
+
+
+def too_large(what: str, size: int) -> PayloadTooLarge:
+    """Return the error for a body over the limit."""
+    return PayloadTooLarge(
+        f"{what}: the arguments are {size} bytes encoded, the limit is {MAX_PAYLOAD_BYTES}: store them elsewhere"
+        " and pass a reference"
+    )
+
+
+def encode_json(value: Any) -> bytes:
+    """Return `value` as JSON; raises TypeError, ValueError or NotImplementedError when it has none."""
+    return _encoder.encode(value)
+
+
+def encode_object(values: dict[str, Any], what: str) -> bytes:
+    """Return a body for arguments of a kind whose handler is not known here.
+
+    Raises:
+        UsageError: they are not a JSON object.
+        PayloadTooLarge: over 256 KiB.
+    """
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
+        raise UsageError(f"{what}: arguments must be an object with names, such as {{'user_id': 1}}")
+    try:
+        body = _encoder.encode(values)
+    except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
+        raise UsageError(f"{what}: {_reason(error)}") from error
+    if len(body) > MAX_PAYLOAD_BYTES:
+        raise too_large(what, len(body))
+    if b"null" in body:
+        _refuse_nan(values, what)
+    return body
+
+
+def encode_meta(meta: Meta) -> bytes:
+    """Return the wire form of `meta`: nothing at all for a fresh one."""
+    body = _encoder.encode(meta)
+    return b"" if body == b"{}" else body
+
+
+def decode_meta(raw: bytes) -> Meta:
+    """Return the meta of an entry.
+
+    Raises:
+        DecodeFailed: it is not a meta of a version that is known here.
+    """
+    if not raw:
+        return _EMPTY
+    try:
+        meta = _meta_decoder.decode(raw)
+    except (ValueError, RecursionError) as error:
+        raise DecodeFailed(f"meta: {_reason(error)}") from error
+    if meta.version != WIRE_VERSION:
+        raise DecodeFailed(f"meta: version {meta.version} is not {WIRE_VERSION}, the one known here")
+    return meta
+
+
+_EMPTY = Meta()
+
+
+def split_envelope(raw: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return kind, body and meta of a scheduled job's envelope (`<len kind>:<len body>:` kind body meta)."""
+    kind_size, body_size, rest = raw.split(b":", 2)
+    end = int(kind_size) + int(body_size)
+    return rest[: int(kind_size)], rest[int(kind_size) : end], rest[end:]

@@ -1,0 +1,177 @@
+"""The values that move through named steps: Job, Claim, Outcome, Decision."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from streamjobs.core.states import DeadReason
+
+WIRE_VERSION = 1
+HISTORY_LENGTH = 5
+ERROR_CHARS = 500
+
+
+class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One failed start, as the history keeps it."""
+
+    at_ms: int = msgspec.field(name="at", default=0)
+    """Server time, 0 when only the order is known."""
+    number: int = msgspec.field(name="n", default=0)
+    error: str = msgspec.field(name="e", default="")
+    error_class: str = msgspec.field(name="k", default="")
+    worker: str = msgspec.field(name="w", default="")
+
+
+class Meta(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=False):
+    """What travels with a job beside its arguments; all of it empty for a fresh, plain job.
+
+    The short names are the wire format (docs/protocol.md).
+    """
+
+    version: int = msgspec.field(name="v", default=WIRE_VERSION)
+    id: str = ""
+    """The job's local id, where the entry's own id is not it."""
+    generation: int = msgspec.field(name="g", default=0)
+    failures: int = msgspec.field(name="f", default=0)
+    crashes: int = msgspec.field(name="c", default=0)
+    """Starts of earlier entries of this job that were never settled."""
+    snoozes: int = msgspec.field(name="s", default=0)
+    rate_waits: int = msgspec.field(name="r", default=0)
+    parks: int = msgspec.field(name="p", default=0)
+    dedupe_key: str = msgspec.field(name="dk", default="")
+    result_ttl_ms: int = msgspec.field(name="rt", default=0)
+    traceparent: str = msgspec.field(name="tp", default="")
+    headers: dict[str, str] | None = msgspec.field(name="h", default=None)
+    history: tuple[Attempt, ...] = msgspec.field(name="x", default=())
+
+
+FRESH = Meta()
+
+
+class Job(msgspec.Struct, frozen=True, gc=False):
+    """One job to enqueue: everything checked, arguments encoded, nothing sent yet.
+
+    `delay_ms` counts from the server's receipt; `at_ms` is an instant of the server's clock and
+    wins over `delay_ms`. Both 0: at once.
+    """
+
+    kind: str
+    body: bytes
+    queue: str
+    delay_ms: int = 0
+    at_ms: int = 0
+    meta: Meta = FRESH
+
+
+class Claim(msgspec.Struct, gc=False):
+    """One entry delivered to this worker; (entry, consumer, deliveries) is the fence."""
+
+    entry: bytes
+    kind: bytes
+    body: bytes
+    meta: bytes
+    deliveries: int = 1
+    marks: int = 0
+    """Unsettled starts of this entry that `suspect` recorded."""
+    releases: int = 0
+    """How often it was given back because no process was free to run it alone."""
+    starts: str = ""
+    """`consumer@ms/delivery` of each start that never ended, oldest first, parted by spaces."""
+    claimed_at: float = 0.0
+    """Monotonic seconds at which the lease began or was last renewed."""
+    settling: bool = False
+    """A decision is being written: what the server says of its lease no longer matters."""
+
+
+class Returned(msgspec.Struct, frozen=True, gc=False):
+    """The handler returned."""
+
+    value: object = None
+
+
+class Raised(msgspec.Struct, frozen=True):
+    """The handler raised; `permanent`, `uncharged` and `after_ms` are what its exception asks for."""
+
+    error: str
+    error_class: str
+    permanent: bool = False
+    uncharged: bool = False
+    after_ms: int | None = None
+
+
+class TimedOut(msgspec.Struct, frozen=True):
+    """The handler was still running at its deadline."""
+
+    timeout_ms: int
+
+
+class Snoozed(msgspec.Struct, frozen=True):
+    """The handler asked to run again later."""
+
+    delay_ms: int
+
+
+class Cancelled(msgspec.Struct, frozen=True):
+    """The handler ended its job as cancelled."""
+
+    reason: str
+
+
+class Interrupted(msgspec.Struct, frozen=True):
+    """The worker stopped before the handler ended; not the job's fault."""
+
+
+class Unknown(msgspec.Struct, frozen=True):
+    """This worker has no handler of that kind."""
+
+
+class Undecodable(msgspec.Struct, frozen=True):
+    """Fields, meta or arguments that no handler can be called with."""
+
+    error: str
+
+
+Outcome: TypeAlias = Returned | Raised | TimedOut | Snoozed | Cancelled | Interrupted | Unknown | Undecodable
+
+
+class Complete(msgspec.Struct, frozen=True, gc=False):
+    """Done; `value` is kept where a result was asked for."""
+
+    value: object = None
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """Again after `delay_ms`; one failure is charged."""
+
+    delay_ms: int
+    error: str
+    error_class: str
+
+
+class Bury(msgspec.Struct, frozen=True):
+    """Dead. `charged` when this start itself failed, so that it goes into the history."""
+
+    reason: DeadReason
+    error: str = ""
+    error_class: str = ""
+    charged: bool = True
+
+
+class Snooze(msgspec.Struct, frozen=True):
+    """Again after `delay_ms`; nothing is charged. `why` names the counter that grows."""
+
+    delay_ms: int
+    why: str = "snoozes"
+
+
+class Cancel(msgspec.Struct, frozen=True):
+    """Ends as cancelled."""
+
+    reason: str
+
+
+class Release(msgspec.Struct, frozen=True):
+    """Back to waiting at once; nothing is charged."""
+
+
+Decision: TypeAlias = Complete | Retry | Bury | Snooze | Cancel | Release

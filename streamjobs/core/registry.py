@@ -1,0 +1,82 @@
+"""The kinds that this process knows, by name."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from streamjobs.core.codec import Signature
+from streamjobs.core.errors import InvalidOption, UnknownKind
+from streamjobs.core.names import check_kind
+from streamjobs.core.options import JobOptions
+
+
+class Handler(msgspec.Struct, frozen=True, eq=False):
+    """One kind: the function behind it, how its arguments travel, and its options."""
+
+    kind: str
+    function: Callable[..., Any]
+    signature: Signature
+    options: JobOptions
+    is_async: bool
+    timeout_s: float | None
+    known: bool = True
+
+
+class Registry:
+    """Kinds by name; a name stands for one function for as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[str, Handler] = {}
+
+    def add(self, function: Callable[..., Any], name: str, options: JobOptions, *, context: type) -> Handler:
+        """Register `function` under `name`.
+
+        Raises:
+            InvalidOption: the name is taken, or the function cannot be a handler.
+        """
+        check_kind(name)
+        if name in self._handlers:
+            raise InvalidOption(f"kind {name!r} is registered already: give one of the two another name=")
+        if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+            raise InvalidOption(f"kind {name!r}: a generator cannot be a handler; return a value instead")
+        signature = Signature(function, context=context)
+        is_async = inspect.iscoroutinefunction(function)
+        handler = Handler(name, function, signature, options, is_async, options.timeout_s)
+        self._handlers[name] = handler
+        return handler
+
+    def find(self, kind: str) -> Handler | None:
+        """Return the handler of `kind`, or None."""
+        return self._handlers.get(kind)
+
+    def require(self, kind: str) -> Handler:
+        """Return the handler of `kind`.
+
+        Raises:
+            UnknownKind: there is none; the message names those that look like it.
+        """
+        handler = self._handlers.get(kind)
+        if handler is None:
+            # difflib costs 10 ms to import and is needed only here.
+            from difflib import get_close_matches
+
+            near = get_close_matches(kind, self._handlers, 3, 0.4) or sorted(self._handlers)[:5]
+            known = ", ".join(near) or "none at all"
+            raise UnknownKind(f"kind {kind!r:.80} is not registered in this app; known here: {known}")
+        return handler
+
+    def all(self) -> dict[str, Handler]:
+        """Return every handler by its kind."""
+        return dict(self._handlers)
+
+
+def stranger(kind: str) -> Handler:
+    """Stand for a kind that this process does not know: its jobs are parked for a worker that does."""
+    signature = Signature(_nothing, context=object)
+    return Handler(kind, _nothing, signature, JobOptions(), is_async=False, timeout_s=None, known=False)
+
+
+def _nothing() -> None:
+    """The function of a stranger; never called."""

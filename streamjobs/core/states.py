@@ -1,0 +1,61 @@
+"""The states of a job, and the only moves between them.
+
+The table is the truth: each script in lua/ repeats its row as `Moves:` in its header, and a test
+compares the two. `None` stands for a job that is not there: not yet (`new`) or no more (`gone`).
+"""
+
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Where a job is."""
+
+    SCHEDULED = "scheduled"
+    """Waiting for its run_after: delayed, snoozed, or failed and waiting for the next attempt."""
+    WAITING = "waiting"
+    """In the stream, held by no worker."""
+    RUNNING = "running"
+    """Delivered to a worker and not settled."""
+    DONE = "done"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+    FINISHED = "finished"
+    """Done or cancelled, nothing more is known: no result was kept, or it has expired."""
+
+
+Move = tuple[State | None, State | None]
+
+MOVES: dict[str, frozenset[Move]] = {
+    "enqueue": frozenset({(None, State.WAITING)}),
+    "schedule": frozenset({(None, State.SCHEDULED)}),
+    "promote": frozenset({(State.SCHEDULED, State.WAITING)}),
+    "take": frozenset({(State.WAITING, State.RUNNING)}),
+    "reclaim": frozenset({(State.RUNNING, State.RUNNING), (State.WAITING, State.RUNNING)}),
+    "renew": frozenset(),
+    "suspect": frozenset(),
+    # The first success wins, also that of a worker whose lease went to somebody who gave it back.
+    "complete": frozenset({(State.RUNNING, State.DONE), (State.WAITING, State.DONE)}),
+    "retry": frozenset({(State.RUNNING, State.SCHEDULED)}),
+    "snooze": frozenset({(State.RUNNING, State.SCHEDULED)}),
+    "release": frozenset({(State.RUNNING, State.WAITING)}),
+    "bury": frozenset({(State.RUNNING, State.DEAD)}),
+    "cancel": frozenset(
+        {(State.SCHEDULED, State.CANCELLED), (State.WAITING, State.CANCELLED), (State.RUNNING, State.CANCELLED)}
+    ),
+    "replay": frozenset({(State.DEAD, State.WAITING)}),
+    "purge": frozenset({(State.DEAD, None)}),
+    "retire": frozenset(),
+    "lookup": frozenset(),
+}
+
+
+class DeadReason(StrEnum):
+    """Why a job is dead."""
+
+    EXHAUSTED = "exhausted"
+    PERMANENT = "permanent"
+    CRASH_LIMIT = "crash_limit"
+    UNDECODABLE = "undecodable"
+    UNKNOWN_KIND = "unknown_kind"
+    EXPIRED = "expired"
+    MANUAL = "manual"

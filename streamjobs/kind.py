@@ -1,0 +1,117 @@
+"""What `@app.job` makes of a function: a kind of job that can be enqueued."""
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+import msgspec
+
+from streamjobs.core.job import FRESH, Job, Meta
+from streamjobs.core.options import EnqueueOptions, result_ttl_ms
+from streamjobs.core.registry import Handler
+from streamjobs.handle import Handle
+
+if TYPE_CHECKING:
+    from streamjobs.senders import Senders
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Kind(Generic[P, R]):
+    """A kind of job. Calling it calls the function, here and now; `enqueue` makes a job of the call."""
+
+    def __init__(self, handler: Handler, senders: "Senders", options: EnqueueOptions | None = None) -> None:
+        self._handler = handler
+        self._senders = senders
+        self._options = options
+        self.__doc__ = handler.function.__doc__
+        self.__wrapped__ = handler.function
+        self._queue, self._meta = handler.options.queue, FRESH
+        self._delay_ms = self._at_ms = 0
+        ttl_ms = handler.options.result_ttl_ms
+        if options is not None:
+            self._queue = options.queue or self._queue
+            self._delay_ms, self._at_ms = options.delay_ms, options.at_ms
+            ttl_ms = ttl_ms if options.result_ttl is None else result_ttl_ms(options.result_ttl)
+        # The very same FRESH where nothing is said: batches test for it by identity.
+        if ttl_ms or (options and (options.dedupe_key or options.headers)):
+            self._meta = make_meta(options, ttl_ms)
+
+    @property
+    def name(self) -> str:
+        """The kind's name on the wire."""
+        return self._handler.kind
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself; nothing is enqueued."""
+        return self._handler.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Kind {self.name}>"
+
+    def options(
+        self,
+        *,
+        delay: float | timedelta | None = None,
+        at: datetime | None = None,
+        dedupe_key: str | None = None,
+        queue: str | None = None,
+        headers: dict[str, str] | None = None,
+        result_ttl: float | timedelta | None = None,
+    ) -> "Kind[P, R]":
+        """Return this kind with other options for what is enqueued through it.
+
+        Args:
+            delay: run no sooner than so many seconds after the server has taken the job; 1 ms to 10 years.
+            at: run no sooner than this instant; must have a time zone.
+            dedupe_key: at most one job with this key is waiting, scheduled or running in its queue: a
+                second enqueue returns the first one's handle, with `duplicate` set.
+            queue: another queue than the kind's.
+            headers: strings that travel along, for the handler's `ctx.headers`; 4 KiB at most.
+            result_ttl: seconds for which what the handler returns is kept; 0 for not at all.
+
+        Raises:
+            InvalidOption: a value is outside its range.
+        """
+        options = EnqueueOptions(delay, at, dedupe_key, queue, headers, result_ttl)
+        return Kind(self._handler, self._senders, options)
+
+    def call(self, *args: P.args, **kwargs: P.kwargs) -> Job:
+        """Return the job that `enqueue` would send, for `enqueue_many`.
+
+        Raises:
+            UsageError: the arguments do not fit the function, or cannot be encoded.
+            PayloadTooLarge: they exceed 256 KiB.
+        """
+        body = self._handler.signature.encode(args, kwargs)
+        return Job(self._handler.kind, body, self._queue, self._delay_ms, self._at_ms, self._meta)
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """Enqueue one job; calls that are made at once share round trips.
+
+        Raises:
+            UsageError, PayloadTooLarge: as `call`; nothing was sent.
+            NotSent: the server could not be reached in time; the job was definitely not enqueued.
+            OutcomeUnknown: the reply was lost; `await error.retry()` finds out, exactly.
+            Rejected: the server refuses it for good.
+        """
+        return await self._senders.aio().enqueue(self.call(*args, **kwargs))
+
+    def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """As `enqueue`, for plain code; `error.retry()` is plain too."""
+        return self._senders.sync().enqueue(self.call(*args, **kwargs))
+
+    def call_named(self, values: dict[str, Any]) -> Job:
+        """Return the job for arguments by name, converted to the function's types where they are text."""
+        body = self._handler.signature.convert(values)
+        return Job(self._handler.kind, body, self._queue, self._delay_ms, self._at_ms, self._meta)
+
+
+def make_meta(options: EnqueueOptions | None, ttl_ms: int) -> Meta:
+    """Return the meta that these options ask for; FRESH itself when they ask for nothing."""
+    meta = Meta(
+        dedupe_key=(options.dedupe_key or "") if options else "",
+        headers=(options.headers or None) if options else None,
+        result_ttl_ms=ttl_ms,
+    )
+    return FRESH if msgspec.structs.astuple(meta) == msgspec.structs.astuple(FRESH) else meta

@@ -1,0 +1,150 @@
+"""One job: where it is, how it ended, and how to cancel it."""
+
+from typing import Any
+
+import msgspec
+
+from streamjobs.core import codec
+from streamjobs.core.errors import JobCancelled, JobFailed, NotFound, Refused
+from streamjobs.core.job import FRESH, Attempt, Meta
+from streamjobs.core.states import State
+from streamjobs.operate.talk import Talk
+from streamjobs.protocol import settle, upkeep
+from streamjobs.protocol.calls import Call
+from streamjobs.protocol.keys import QueueKeys
+
+
+class JobStatus(msgspec.Struct, frozen=True):
+    """What is known of a job. Fields that its state does not have are empty, 0 or None."""
+
+    id: str
+    queue: str
+    state: State
+    kind: str = ""
+    attempt: int = 0
+    """Of the run under way or of the next one; for a dead job, how many it had."""
+    retrying: bool = False
+    """Scheduled since its last attempt failed."""
+    due_ms: int = 0
+    """Server time at which a scheduled job becomes due."""
+    worker: str = ""
+    deliveries: int = 0
+    reason: str = ""
+    error: str = ""
+    history: tuple[Attempt, ...] = ()
+    died_ms: int = 0
+    body: bytes = b""
+    meta: Meta = FRESH
+    dead_entry: str = ""
+    result: Any = None
+
+
+_history = msgspec.json.Decoder(tuple[Attempt, ...])
+
+
+def lookup(keys: QueueKeys, local: str) -> Call[JobStatus]:
+    """Find a job. The reply raises NotFound for one that never was."""
+    call = upkeep.lookup(keys, local)
+    return Call(call.script, call.keys, call.args, lambda raw: _status(keys, local, call.decode(raw)))
+
+
+def _status(keys: QueueKeys, local: str, fields: dict[str, bytes]) -> JobStatus:
+    job_id = keys.job_id(local)
+    found = fields["state"].decode()
+    if found == "unknown":
+        raise NotFound(f"job {job_id}: there is no such job in namespace {keys.namespace}")
+    if found == "ended":
+        return _ended(job_id, keys.queue, fields["result"])
+    if found == "finished":
+        return JobStatus(job_id, keys.queue, State.FINISHED)
+    meta = _meta(fields.get("meta", b""))
+    deliveries = int(fields.get("deliveries", b"0"))
+    status = JobStatus(
+        job_id,
+        keys.queue,
+        State(found),
+        kind=fields["kind"].decode("utf-8", "replace"),
+        attempt=1 + meta.failures + meta.crashes + max(0, deliveries - 1),
+        retrying=fields.get("retrying") == b"1",
+        due_ms=int(float(fields.get("due_ms", b"0"))),
+        worker=fields.get("consumer", b"").decode(),
+        deliveries=deliveries,
+        body=fields["body"],
+        meta=meta,
+        history=meta.history,
+    )
+    return dead_status(status, fields) if found == "dead" else status
+
+
+def dead_status(status: JobStatus, fields: dict[str, bytes]) -> JobStatus:
+    """Return the status with what the dead stream says of it."""
+    return msgspec.structs.replace(
+        status,
+        reason=fields["reason"].decode(),
+        error=fields["error"].decode(),
+        attempt=int(fields["attempts"]),
+        history=_history.decode(fields["history"]),
+        died_ms=int(fields["died_at"]),
+        dead_entry=fields["entry"].decode(),
+    )
+
+
+def _meta(raw: bytes) -> Meta:
+    try:
+        return codec.decode_meta(raw)
+    except codec.DecodeFailed:
+        return FRESH
+
+
+def _ended(job_id: str, queue: str, raw: bytes) -> JobStatus:
+    kept = msgspec.json.decode(raw)
+    return JobStatus(
+        job_id,
+        queue,
+        State(kept["state"]),
+        result=kept.get("value"),
+        reason=kept.get("reason", ""),
+        error=kept.get("error", ""),
+    )
+
+
+def outcome(status: JobStatus) -> Any:
+    """Return the result of a job that has ended.
+
+    Raises:
+        JobFailed, JobCancelled: it ended otherwise.
+        NotFound: its result was not kept, or has expired.
+    """
+    match status.state:
+        case State.DONE:
+            return status.result
+        case State.DEAD:
+            raise JobFailed(
+                f"job {status.id} is dead: {status.reason}: {status.error}", reason=status.reason, error=status.error
+            )
+        case State.CANCELLED:
+            raise JobCancelled(f"job {status.id} was cancelled: {status.reason}")
+    raise NotFound(f"job {status.id} has ended, and no result of it is kept")
+
+
+def ended(status: JobStatus) -> bool:
+    """Say whether nothing more will happen to the job by itself."""
+    return status.state in (State.DONE, State.DEAD, State.CANCELLED, State.FINISHED)
+
+
+def cancel(keys: QueueKeys, local: str, reason: str) -> Talk[bool]:
+    """Cancel a job in whatever state it is; return whether it was running.
+
+    Raises:
+        NotFound: there is no such job.
+        Refused: it has ended already.
+    """
+    [status] = yield [lookup(keys, local)]
+    if not ended(status):
+        kept = codec.encode_json({"state": "cancelled", "reason": reason})
+        meta = status.meta
+        item = settle.Ending(b"", 0, local, meta.dedupe_key, meta.result_ttl_ms, kept)
+        [[word]] = yield [settle.cancel(keys, "", [item])]
+        if word not in ("GONE", "DEAD"):
+            return bool(word == "RUNNING")
+    raise Refused(f"job {keys.job_id(local)} has ended already ({status.state}); nothing was changed")

@@ -1,0 +1,1 @@
+"""How jobs are sent: natural batching, idempotent batches, one shell for asyncio and one for threads."""

@@ -1,0 +1,190 @@
+"""Natural batching, without any I/O: what is sent together, under which number, and what came of it.
+
+A *shipment* is what one caller hands over: one job, or a part of a bulk. A *lane* leads to one
+script of one queue; at most one of its batches is under way, and whatever arrives meanwhile goes
+into the next one. A batch keeps its number and token through every repetition, so the server
+takes it once (lua/include/batch.lua).
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from streamjobs.core.errors import NotSent, OutcomeUnknown, StreamJobsError, Unavailable, UsageError
+from streamjobs.core.job import Job
+from streamjobs.protocol import intake
+from streamjobs.protocol.calls import Call
+from streamjobs.protocol.intake import Accepted, Batch
+from streamjobs.protocol.keys import QueueKeys
+
+EXACT_FOR_S = 300.0
+"""How long an unknown batch can be sent again: half of what the server remembers it for."""
+
+
+class Shipped(msgspec.Struct, frozen=True, gc=False):
+    """What came of a shipment: the local id of each job, and which of them others held already."""
+
+    ids: list[str]
+    held: frozenset[int] = frozenset()
+
+
+class Shipment(msgspec.Struct, eq=False):
+    """Jobs of one caller on their way; `outcome` is set once, then `wake` is called."""
+
+    jobs: list[Job]
+    deadline: float
+    """Monotonic seconds."""
+    outcome: Shipped | StreamJobsError | None = None
+    wake: Callable[[], None] | None = None
+    abandoned: bool = False
+    """Its caller was cancelled: do not send it any more."""
+    sending: "Sending | None" = None
+    """The batch it went with last; it can be sent again when its outcome is unknown."""
+
+    def settle(self, outcome: Shipped | StreamJobsError) -> None:
+        """Set what came of it, and wake the caller."""
+        self.outcome = outcome
+        if self.wake is not None:
+            self.wake()
+
+
+class Sending(msgspec.Struct, eq=False):
+    """One batch: the shipments in it and the call that carries them, the same at each repetition."""
+
+    shipments: list[Shipment]
+    call: Call[Accepted]
+    jobs: int
+    deadline: float
+    first_sent: float
+    unknown: bool = False
+    """A former repetition may have been executed."""
+
+    def settle(self, accepted: Accepted) -> None:
+        """Give each shipment its ids."""
+        ids = accepted.ids(self.jobs)
+        at = 0
+        for shipment in self.shipments:
+            end = at + len(shipment.jobs)
+            held = frozenset(i - at for i in accepted.held if at <= i < end)
+            shipment.settle(Shipped(ids[at:end], held))
+            at = end
+
+    def fail(self, error: StreamJobsError) -> None:
+        """Give each shipment the same error."""
+        for shipment in self.shipments:
+            shipment.settle(error)
+
+    def again(self, now: float) -> Call[Accepted]:
+        """Return the call for an exact repetition.
+
+        Raises:
+            UsageError: more time has passed than the server surely remembers this batch for.
+        """
+        if now - self.first_sent > EXACT_FOR_S:
+            raise UsageError("more than 5 minutes have passed: sending again could enqueue the jobs twice")
+        return self.call
+
+
+class Lane:
+    """The way to one script of one queue, and the only sender under its producer id."""
+
+    def __init__(self, keys: QueueKeys, *, later: bool) -> None:
+        self.keys = keys
+        self._build = intake.schedule if later else intake.enqueue
+        self.start_afresh()
+
+    def start_afresh(self) -> None:
+        """Forget everything; a forked child must, or two processes would send under one id."""
+        self._waiting: deque[Shipment] = deque()
+        self._tries = 0
+        self.take_new_id()
+
+    def take_new_id(self) -> None:
+        """Go on under a new producer id, leaving an unknown batch of the old one as it is."""
+        self._producer = os.urandom(8).hex()
+        self._number = 0
+
+    def add(self, shipment: Shipment) -> None:
+        """Hand over a shipment; it goes with the next batch."""
+        self._waiting.append(shipment)
+
+    def next_batch(self, now: float) -> Sending | None:
+        """Return what is to be sent next, or None.
+
+        A shipment past its deadline gets `NotSent`; one whose caller has gone is left out.
+        """
+        shipments: list[Shipment] = []
+        jobs: list[Job] = []
+        size = 0
+        while self._waiting:
+            shipment = self._waiting[0]
+            if not shipment.abandoned and shipment.deadline > now:
+                size += sum(len(job.body) for job in shipment.jobs)
+                too_many = len(jobs) + len(shipment.jobs) > intake.MAX_BATCH_JOBS
+                if jobs and (too_many or size > intake.MAX_BATCH_BYTES):
+                    break
+                shipments.append(shipment)
+                jobs += shipment.jobs
+            elif not shipment.abandoned:
+                shipment.settle(NotSent(f"not sent to {self.keys.queue} before its deadline; nothing was enqueued"))
+            self._waiting.popleft()
+        return self._sending(shipments, jobs, now) if jobs else None
+
+    def _sending(self, shipments: list[Shipment], jobs: list[Job], now: float) -> Sending:
+        self._number += 1
+        batch = Batch(self._producer, self._number, os.urandom(4).hex())
+        call = self._build(self.keys, jobs, batch)
+        sending = Sending(shipments, call, len(jobs), max(s.deadline for s in shipments), now)
+        for shipment in shipments:
+            shipment.sending = sending
+        return sending
+
+    def _put_back(self, sending: Sending, now: float, why: str) -> None:
+        """Take a batch that was surely not executed back to the front of the lane.
+
+        A shipment past its deadline gets `NotSent` with the reason instead.
+        """
+        for shipment in reversed(sending.shipments):
+            if shipment.deadline > now:
+                self._waiting.appendleft(shipment)
+            else:
+                shipment.settle(NotSent(f"not sent to {self.keys.queue}, nothing was enqueued: {why}"))
+
+    def failed(self, sending: Sending, error: Exception, now: float) -> bool:
+        """Take note of a failed try; say whether the same batch is to be sent again.
+
+        When it is not, its shipments have their outcome or wait in the lane again.
+        """
+        self._tries += 1
+        if isinstance(error, OutcomeUnknown):
+            sending.unknown = True
+        refused = isinstance(error, intake.BatchRefused)
+        if sending.unknown:
+            # Once a repetition may have been executed, only its own reply can tell: a refusal of a
+            # later one says nothing of the earlier.
+            if now < sending.deadline and not refused:
+                return True
+            self.lose(sending, str(error))
+        elif refused or isinstance(error, Unavailable):
+            if refused:
+                self.take_new_id()
+            self._put_back(sending, now, str(error))
+        else:
+            sending.fail(error if isinstance(error, StreamJobsError) else Unavailable(repr(error)))
+        return False
+
+    def lose(self, sending: Sending, why: str) -> None:
+        """Give up on a batch that may have been executed, and go on under a new producer id."""
+        self.take_new_id()
+        sending.fail(OutcomeUnknown(f"enqueue to {self.keys.queue}: {why}"))
+
+    def arrived(self, sending: Sending, accepted: Accepted) -> None:
+        """Give each shipment of a batch its ids."""
+        self._tries = 0
+        sending.settle(accepted)
+
+    def pause_s(self, draw: float) -> float:
+        """Return how long to wait after a failure: 50 ms, doubling with each in a row to 2 s, upper half drawn."""
+        return min(2.0, 0.025 * 2 ** min(self._tries, 10)) * (0.5 + 0.5 * draw)

@@ -1,0 +1,1 @@
+"""What is said to the server: key names, scripts, requests as values, and what replies mean. Pure."""

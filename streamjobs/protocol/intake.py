@@ -1,0 +1,103 @@
+"""How jobs get in: batches for `enqueue` and `schedule`, and what the server answers."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from streamjobs.core.codec import encode_meta
+from streamjobs.core.job import FRESH, Job
+from streamjobs.protocol.calls import Call, Command, Word
+from streamjobs.protocol.keys import QueueKeys, queues
+
+DEDUPE_TTL_MS = 7 * 86_400_000
+"""A dedupe key lives this long beyond its job's run_after; the server extends it while the job lives."""
+MAX_BATCH_JOBS = 500
+MAX_BATCH_BYTES = 1024 * 1024
+
+
+class BatchRefused(Exception):
+    """The server has seen a later batch, or another batch of this number, from this producer.
+
+    Nothing was done. The word is STALEBATCH or TWOPRODUCERS.
+    """
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Who sends, which batch of its, and a token that tells two senders of one name apart."""
+
+    producer: str
+    number: int
+    token: str
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """The ids of one batch: consecutive from `<prefix><ms>-<seq>`, except those held by others."""
+
+    prefix: str
+    ms: str
+    seq: int
+    held: dict[int, str]
+
+    def ids(self, jobs: int) -> list[str]:
+        """Return the local id of each of the batch's jobs, in order."""
+        head, seq = f"{self.prefix}{self.ms}-", self.seq
+        if not self.held:
+            return [f"{head}{n}" for n in range(seq, seq + jobs)]
+        result = []
+        for index in range(jobs):
+            if (holder := self.held.get(index)) is not None:
+                result.append(holder)
+            else:
+                result.append(f"{head}{seq}")
+                seq += 1
+        return result
+
+
+def _accepted(raw: bytes, prefix: str) -> Accepted:
+    words = raw.decode().split(" ")
+    if len(words) < 3:
+        raise BatchRefused(words[0])
+    held = {int(words[i]): words[i + 1] for i in range(3, len(words), 2)}
+    return Accepted(prefix, words[0], int(words[1]), held)
+
+
+def enqueue(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = "") -> Call[Accepted]:
+    """Put jobs that are due at once on the stream; at most 500 and 1 MiB."""
+    named = [keys.stream, keys.producer(batch.producer), keys.totals, keys.metrics]
+    words: list[Word] = [clock, batch.number, batch.token]
+    kind, full, jobs_at, run = "", False, 0, 0
+    for job in jobs:
+        has_meta = job.meta is not FRESH
+        if job.kind != kind or has_meta is not full or not run:
+            if run:
+                words[jobs_at] = run
+            kind, full, run = job.kind, has_meta, 0
+            words += (kind, 0, "full" if full else "plain")
+            jobs_at = len(words) - 2
+        run += 1
+        words.append(job.body)
+        if full:
+            words += (encode_meta(job.meta), DEDUPE_TTL_MS if job.meta.dedupe_key else 0)
+            if job.meta.dedupe_key:
+                named.append(keys.dedupe(job.meta.dedupe_key))
+    if run:
+        words[jobs_at] = run
+    return Call("enqueue", named, words, lambda raw: _accepted(raw, ""))
+
+
+def schedule(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = "") -> Call[Accepted]:
+    """Put jobs that run later into the set of scheduled ones; at most 500 and 1 MiB."""
+    named = [keys.ids, keys.scheduled, keys.bodies, keys.retries, keys.bell]
+    named += [keys.producer(batch.producer), keys.totals, keys.metrics]
+    words: list[Word] = [clock, batch.number, batch.token]
+    for job in jobs:
+        key = job.meta.dedupe_key
+        words += (job.kind, job.body, encode_meta(job.meta), job.delay_ms, job.at_ms, DEDUPE_TTL_MS if key else 0)
+        if key:
+            named.append(keys.dedupe(key))
+    return Call("schedule", named, words, lambda raw: _accepted(raw, "d"))
+
+
+def announce(namespace: str, names: Sequence[str]) -> Command[int]:
+    """Add queue names to the set that `queue list` and `stats` read."""
+    return Command(["SADD", queues(namespace), *names], int)

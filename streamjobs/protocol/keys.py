@@ -1,0 +1,130 @@
+"""Every key name in one place.
+
+All keys of one partition of a queue share the hash tag `{queue}` (`{queue/p}` for partition
+p > 0), so every script touches one slot of a Redis Cluster. docs/protocol.md is the public form
+of this table.
+"""
+
+import re
+from functools import cached_property
+
+GROUP = "workers"
+DEFAULT_NAMESPACE = "sj"
+
+
+class QueueKeys:
+    """The keys of one partition of one queue, made once and kept."""
+
+    def __init__(self, namespace: str, queue: str, partition: int = 0) -> None:
+        self.namespace = namespace
+        self.queue = queue
+        self.partition = partition
+        self.tag = queue if partition == 0 else f"{queue}/{partition}"
+        self.base = f"{namespace}:{{{self.tag}}}:"
+        self.stream = self.base + "stream"
+        self.released = self.base + "released"
+        self.suspects = self.base + "suspects"
+        self.totals = self.base + "totals"
+        self.metrics = self.base + "metrics:"
+        """Base only: scripts append the minute, on the server's time."""
+
+    @cached_property
+    def ids(self) -> str:
+        return self.base + "ids"
+
+    @cached_property
+    def scheduled(self) -> str:
+        return self.base + "scheduled"
+
+    @cached_property
+    def retries(self) -> str:
+        return self.base + "retries"
+
+    @cached_property
+    def bodies(self) -> str:
+        return self.base + "bodies"
+
+    @cached_property
+    def moved(self) -> str:
+        return self.base + "moved"
+
+    @cached_property
+    def dead(self) -> str:
+        return self.base + "dead"
+
+    @cached_property
+    def dead_ids(self) -> str:
+        return self.base + "dead:ids"
+
+    @cached_property
+    def config(self) -> str:
+        return self.base + "config"
+
+    @cached_property
+    def bell(self) -> str:
+        return self.base + "bell"
+
+    @cached_property
+    def promoter(self) -> str:
+        return self.base + "promoter"
+
+    @cached_property
+    def workers(self) -> str:
+        return self.base + "workers"
+
+    @cached_property
+    def done(self) -> str:
+        """The channel on which ids of ended jobs with a result wish are published."""
+        return self.base + "done"
+
+    def dedupe(self, key: str) -> str:
+        return f"{self.base}dedupe:{key}"
+
+    def producer(self, producer_id: str) -> str:
+        return f"{self.base}producer:{producer_id}"
+
+    def result(self, local_id: str) -> str:
+        return f"{self.base}result:{local_id}"
+
+    def job_id(self, local_id: str) -> str:
+        """Return the public id of a job of this partition."""
+        return f"{self.tag}:{local_id}"
+
+
+def queues(namespace: str) -> str:
+    """Return the key of the set of queue names: outside the tags, so no script touches it."""
+    return f"{namespace}:queues"
+
+
+_KINDS = {
+    "stream": "stream",
+    "ids": "stream, always empty",
+    "released": "set",
+    "scheduled": "zset",
+    "retries": "zset",
+    "bodies": "hash",
+    "moved": "hash",
+    "dead": "stream",
+    "dead:ids": "hash",
+    "suspects": "hash",
+    "config": "hash",
+    "bell": "list",
+    "promoter": "string",
+    "totals": "hash",
+    "workers": "hash",
+}
+_PREFIXES = ("dedupe:", "producer:", "result:", "metrics:")
+_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}:(?:\{[A-Za-z0-9_.-]{1,64}(?:/\d+)?\}:(?P<name>.+)|(?P<queues>queues))\Z", re.DOTALL)
+
+
+def describe(key: str) -> str | None:
+    """Return what a key of ours is (`stream`, `dedupe`, ...), or None for a key that is not ours."""
+    match = _KEY.match(key)
+    if not match:
+        return None
+    if match["queues"]:
+        return "queues"
+    name = match["name"]
+    if name in _KINDS:
+        return name
+    return next((prefix[:-1] for prefix in _PREFIXES if name.startswith(prefix)), None)

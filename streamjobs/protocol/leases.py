@@ -1,0 +1,156 @@
+"""How claims come to a worker and stay with it: read, take, reclaim, renew, suspect, release."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from streamjobs.core.job import Claim
+from streamjobs.protocol.calls import Call, Command, Word
+from streamjobs.protocol.keys import GROUP, QueueKeys
+
+RECLAIM_MOST = 20
+RECLAIM_WINDOW = 500
+"""Pending entries that one step of a sweep passes; about 0.1 ms of the server's time."""
+SWEEP_BEGIN = "-"
+
+Words = dict[int, str]
+"""What was not done, by index; an empty one means that everything was."""
+
+
+class Renewal(msgspec.Struct, frozen=True):
+    """One claim whose lease is to begin anew."""
+
+    entry: bytes
+    deliveries: int
+    job: str
+    dedupe_key: str = ""
+
+
+class Giveback(msgspec.Struct, frozen=True):
+    """One claim to release: marks to take back, and whether it waited in vain for a process of its own."""
+
+    entry: bytes
+    deliveries: int
+    mark: int
+    held_alone: bool = False
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """One step of a sweep: where the next goes on, and what was claimed."""
+
+    cursor: str
+    claims: list[Claim]
+
+
+class KeyTable:
+    """The keys of one call: fixed ones, then those of single jobs, named in arguments by position."""
+
+    def __init__(self, *fixed: str) -> None:
+        self.keys = list(fixed)
+
+    def position(self, key: str) -> int:
+        """Declare one more key and return its position, counted from 1; 0 for no key."""
+        if not key:
+            return 0
+        self.keys.append(key)
+        return len(self.keys)
+
+
+def pairs(raw: Sequence[Any]) -> Words:
+    """Decode the answer of a settling script: pairs of index and word."""
+    return {raw[i]: raw[i + 1].decode() for i in range(0, len(raw), 2)}
+
+
+def make_group(keys: QueueKeys) -> Command[None]:
+    """Make the group at 0, never at `$`: what waits already must be seen. Made twice is an error, BUSYGROUP."""
+    return Command(["XGROUP", "CREATE", keys.stream, GROUP, "0", "MKSTREAM"], lambda _: None)
+
+
+def read(streams: Sequence[str], consumer: str, count: int, block_ms: int | None) -> Command[Any]:
+    """Read fresh entries; `count` is per stream. The reply stays raw: `claims` decodes each stream's part."""
+    words: list[Word] = ["XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count]
+    if block_ms is not None:
+        words += ("BLOCK", block_ms)
+    return Command([*words, "STREAMS", *streams, *[">"] * len(streams)], lambda raw: raw)
+
+
+def claims(entries: Sequence[Any], now: float) -> list[Claim]:
+    """Decode fresh entries; `now` is monotonic."""
+    found = []
+    for entry, fields in entries:
+        if len(fields) == 6 and fields[0] == b"kind" and fields[2] == b"body" and fields[4] == b"meta":
+            found.append(Claim(entry, fields[1], fields[3], fields[5], claimed_at=now))
+        else:
+            found.append(_foreign(entry, fields, now))
+    return found
+
+
+def _foreign(entry: bytes, fields: Sequence[bytes] | None, now: float) -> Claim:
+    """Decode an entry that somebody else wrote: fields in any order, meta missing, others beside them."""
+    by_name = dict(zip(fields[::2], fields[1::2], strict=False)) if fields else {}
+    return Claim(
+        entry, by_name.get(b"kind", b""), by_name.get(b"body", b""), by_name.get(b"meta", b""), claimed_at=now
+    )
+
+
+def _claimed(rows: Sequence[Any], now: float) -> list[Claim]:
+    found = []
+    for entry, fields, deliveries, suspect, last in rows:
+        claim = claims([(entry, fields)], now)[0]
+        claim.deliveries = deliveries
+        marks, releases, *starts = (suspect or b"0 0").decode().split(" ")
+        claim.marks, claim.releases = int(marks), int(releases)
+        claim.starts = " ".join(starts or ([last.decode()] if last else []))
+        found.append(claim)
+    return found
+
+
+def take(keys: QueueKeys, consumer: str, most: int, now: float) -> Call[list[Claim]]:
+    """Claim at most `most` entries that were given back."""
+    return Call(
+        "take", [keys.stream, keys.released, keys.suspects], [consumer, most], lambda raw: _claimed(raw, now)
+    )
+
+
+def reclaim(
+    keys: QueueKeys, consumer: str, lease_ms: int, cursor: str, most: int, now: float, clock: str = ""
+) -> Call[Swept]:
+    """Claim at most `most` entries silent for a lease, in one step of a sweep from `cursor` on."""
+    return Call(
+        "reclaim",
+        [keys.stream, keys.released, keys.suspects],
+        [clock, consumer, lease_ms, cursor, most, RECLAIM_WINDOW],
+        lambda raw: Swept(raw[0].decode(), _claimed(raw[1:], now)),
+    )
+
+
+def renew(keys: QueueKeys, consumer: str, renewals: Sequence[Renewal]) -> Call[Words]:
+    """Make leases begin anew; what could not be is LOST or CANCELLED, by index."""
+    table = KeyTable(keys.stream)
+    words: list[Word] = [consumer]
+    for item in renewals:
+        key = keys.dedupe(item.dedupe_key) if item.dedupe_key else ""
+        words += (item.entry, item.deliveries, item.job, table.position(key))
+    return Call("renew", table.keys, words, pairs)
+
+
+def suspect(keys: QueueKeys, consumer: str, marked: Sequence[Claim], clock: str = "") -> Call[Words]:
+    """Mark claims that were delivered before, just before they start; LOST ones must not start."""
+    words: list[Word] = [clock, consumer]
+    for claim in marked:
+        words += (claim.entry, claim.deliveries, claim.starts)
+    return Call("suspect", [keys.stream, keys.suspects], words, pairs)
+
+
+def release(keys: QueueKeys, consumer: str, lease_ms: int, givebacks: Sequence[Giveback]) -> Call[Words]:
+    """Give claims back for another worker to take at once."""
+    words: list[Word] = [consumer, lease_ms]
+    for item in givebacks:
+        words += (item.entry, item.deliveries, item.mark, int(item.held_alone))
+    return Call("release", [keys.stream, keys.released, keys.suspects, keys.bell, keys.totals], words, pairs)
+
+
+def retire(keys: QueueKeys, consumers: Sequence[str]) -> Call[int]:
+    """Forget those of these consumers that hold nothing."""
+    return Call("retire", [keys.stream, keys.workers], list(consumers), int)

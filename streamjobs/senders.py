@@ -1,0 +1,41 @@
+"""The producers of one app: one for plain code, one for each event loop."""
+
+import asyncio
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from streamjobs.client import Connections
+from streamjobs.handle import Handle, handle_of
+from streamjobs.producer.aio import AsyncProducer
+from streamjobs.producer.threads import SyncProducer
+
+
+class Senders:
+    """Makes producers when they are first needed."""
+
+    def __init__(self, connections: Connections, namespace: str, timeout_s: float) -> None:
+        self._connections = connections
+        self._namespace = namespace
+        self._timeout_s = timeout_s
+        self._sync = SyncProducer[Handle[Any]](connections, namespace, self._make_handle, timeout_s)
+        self._aio: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncProducer[Handle[Any]]] = WeakKeyDictionary()
+
+    @property
+    def _make_handle(self) -> Any:
+        return partial(handle_of, self._connections)
+
+    def sync(self) -> SyncProducer[Handle[Any]]:
+        """Return the producer for plain code."""
+        return self._sync
+
+    def aio(self) -> AsyncProducer[Handle[Any]]:
+        """Return the producer of the running event loop."""
+        loop = asyncio.get_running_loop()
+        producer = self._aio.get(loop)
+        if producer is None:
+            producer = AsyncProducer[Handle[Any]](
+                self._connections, self._namespace, self._make_handle, self._timeout_s
+            )
+            self._aio[loop] = producer
+        return producer

@@ -1,0 +1,40 @@
+"""End a worker that was asked to end when nothing waits, runs or retries."""
+
+from collections.abc import Callable
+
+from streamjobs.client.aio import AsyncExecutor
+from streamjobs.protocol import upkeep
+from streamjobs.worker.fetch import Fetcher
+from streamjobs.worker.queues import WorkerQueue
+from streamjobs.worker.settle import Settler
+from streamjobs.worker.start import Starter
+
+
+class Burst:
+    """Asks now and then whether anything is left; jobs scheduled for later do not count."""
+
+    name = "burst"
+
+    def __init__(
+        self,
+        executor: AsyncExecutor,
+        queues: list[WorkerQueue],
+        fetcher: Fetcher,
+        starter: Starter,
+        settler: Settler,
+        stop: Callable[[], None],
+    ) -> None:
+        self._executor = executor
+        self._queues = queues
+        self._fetcher = fetcher
+        self._starter = starter
+        self._settler = settler
+        self._stop = stop
+
+    async def tick(self) -> float:
+        """Stop the worker if all is done."""
+        if self._fetcher.idle and self._starter.idle and self._settler.idle:
+            requests = [one for queue in self._queues for one in upkeep.undone(queue.keys)]
+            if all(count == 0 for count in await self._executor.run_all(requests)):
+                self._stop()
+        return 0.05

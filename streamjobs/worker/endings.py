@@ -1,0 +1,112 @@
+"""From a decision to what is written of it: endings, postponements, deaths, and their texts."""
+
+from typing import Any
+
+import msgspec
+
+from streamjobs.core import codec
+from streamjobs.core.execution import Execution
+from streamjobs.core.job import (
+    ERROR_CHARS,
+    FRESH,
+    HISTORY_LENGTH,
+    Attempt,
+    Bury,
+    Claim,
+    Meta,
+    Retry,
+    Snooze,
+)
+from streamjobs.protocol.leases import Giveback
+from streamjobs.protocol.settle import Death, Ending, Postponement
+
+
+def ending(claim: Claim, execution: Execution | None, result: bytes) -> Ending:
+    """Return the fence of a claim with what its job owns; `result` says how it ended."""
+    meta = execution.meta if execution else _meta(claim)
+    job = meta.id or claim.entry.decode()
+    return Ending(claim.entry, claim.deliveries, job, meta.dedupe_key, meta.result_ttl_ms, result)
+
+
+def _meta(claim: Claim) -> Meta:
+    try:
+        return codec.decode_meta(claim.meta)
+    except codec.DecodeFailed:
+        return FRESH
+
+
+def done(value: object) -> bytes:
+    """Return the kept result of a job that is done; raises what `encode_json` raises."""
+    return codec.encode_json({"state": "done", "value": value})
+
+
+def dead(reason: str, error: str) -> bytes:
+    """Return what is kept of how a job died."""
+    return codec.encode_json({"state": "dead", "reason": reason, "error": error})
+
+
+def cancelled(reason: str) -> bytes:
+    """Return what is kept of a cancelled job."""
+    return codec.encode_json({"state": "cancelled", "reason": reason})
+
+
+def clean(text: str) -> str:
+    """Return an error's text as it is stored: bounded, and valid Unicode whatever the error held."""
+    return text[:ERROR_CHARS].encode("utf-8", "replace").decode()
+
+
+def _history(claim: Claim, meta: Meta, last: Attempt | None) -> tuple[Attempt, ...]:
+    """Return the last attempts: those that meta tells of, the starts that ended in a crash, and the last."""
+    crashes = []
+    for start in claim.starts.split():
+        worker, _, when = start.rpartition("@")
+        at = when.partition("/")[0]
+        crashes.append(Attempt(int(at) if at.isdigit() else 0, 0, "the process died", "crash", worker))
+    return (*meta.history, *crashes, *([last] if last else []))[-HISTORY_LENGTH:]
+
+
+def postponement(execution: Execution, decision: Retry | Snooze, consumer: str, now_ms: int) -> Postponement:
+    """Return what is written for a retry or a snooze: the meta that the job carries on."""
+    claim, meta = execution.claim, execution.meta
+    failed = None
+    changes: dict[str, Any] = {"id": execution.local_id, "crashes": execution.crashes}
+    if isinstance(decision, Retry):
+        failed = Attempt(now_ms, execution.attempt, clean(decision.error), decision.error_class, consumer)
+        changes["failures"] = meta.failures + 1
+    else:
+        changes[decision.why] = getattr(meta, decision.why) + 1
+    changes["history"] = _history(claim, meta, failed)
+    new = codec.encode_meta(msgspec.structs.replace(meta, **changes))
+    return Postponement(ending(claim, execution, b""), decision.delay_ms, new)
+
+
+def death(claim: Claim, execution: Execution | None, decision: Bury, consumer: str, now_ms: int) -> Death:
+    """Return what is written of a dead job."""
+    meta = execution.meta if execution else _meta(claim)
+    number = execution.attempt if execution else 1
+    error = clean(decision.error)
+    last = Attempt(now_ms, number, error, decision.error_class, consumer) if decision.charged else None
+    history = codec.encode_json(_history(claim, meta, last))
+    attempts = number if decision.charged else number - 1
+    kept = dead(decision.reason, error)
+    return Death(ending(claim, execution, kept), decision.reason, error, attempts, history)
+
+
+def giveback(claim: Claim, execution: Execution | None, *, held_alone: bool = False) -> Giveback:
+    """Return what is written of a claim given back: a start that does not count is taken back.
+
+    A first delivery is never marked, and its start would be presumed a crash by the next holder: hence -1.
+    """
+    marked = execution is not None and execution.marked
+    return Giveback(claim.entry, claim.deliveries, int(claim.deliveries == 1 or marked), held_alone)
+
+
+def counters(decision: Retry | Snooze | Bury) -> tuple[str, ...]:
+    """Return the per-kind counters that grow with a decision: of the error's class, and of the reason."""
+    match decision:
+        case Retry():
+            return (f"error.{decision.error_class}",)
+        case Snooze():
+            return (f"snoozed.{decision.why}",)
+        case Bury():
+            return (f"error.{decision.error_class}", f"dead.{decision.reason}")

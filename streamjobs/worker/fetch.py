@@ -1,0 +1,161 @@
+"""Fetch claims, in turn: what was given back, what fell silent, what is fresh.
+
+Only what can start is claimed: free slots, and a read-ahead worth at most `read_ahead` seconds at
+the rate measured here, so that no-op jobs come 500 at a time and a ten-minute job is never hoarded.
+"""
+
+import asyncio
+from random import Random
+from time import monotonic
+
+from streamjobs.client.aio import AsyncExecutor
+from streamjobs.core.errors import Unavailable
+from streamjobs.core.failpoints import failpoint
+from streamjobs.core.options import WorkerOptions
+from streamjobs.protocol import leases
+from streamjobs.protocol.intake import MAX_BATCH_JOBS
+from streamjobs.worker.queues import WorkerQueue
+from streamjobs.worker.run import Runner
+from streamjobs.worker.start import Starter
+
+PATIENCE_MS = 1000
+"""Block at most this long where the server cannot be told to end a read."""
+
+
+class Fetcher:
+    """The loop that reads; a service whose tick is one read."""
+
+    name = "fetch"
+
+    def __init__(
+        self,
+        reader: AsyncExecutor,
+        executor: AsyncExecutor,
+        queues: list[WorkerQueue],
+        starter: Starter,
+        runner: Runner,
+        consumer: str,
+        options: WorkerOptions,
+        random: Random,
+    ) -> None:
+        self._reader = reader
+        self._executor = executor
+        self._queues = queues
+        self._starter = starter
+        self._runner = runner
+        self._consumer = consumer
+        self._sweep_s = options.ms("sweep") / 1000
+        self._read_ahead_s = options.ms("read_ahead") / 1000
+        self._block_ms = options.ms("block")
+        self._random = random
+        self._turn = 0
+        self._rate = 0.0
+        self._measured_at = monotonic()
+        self._measured = 0
+        self._blocked = False
+        self.reclaimed = 0
+        self.idle = False
+        """The last read found nothing."""
+
+    async def tick(self) -> float:
+        """Claim once; waits for a free slot first, and on the server for work."""
+        room = await self._room()
+        if room <= 0:
+            return 0
+        try:
+            for queue in self._queues:
+                await self._take_and_sweep(queue)
+            room = min(room, self._wanted())
+            if room > 0:
+                await self._read(room)
+        except Unavailable as error:
+            if error.word not in ("NOGROUP", "UNBLOCKED"):
+                raise
+            # The group or the stream is gone: at 0 nothing that waits is passed over.
+            await self._executor.run_all([leases.make_group(queue.keys) for queue in self._queues])
+        return 0
+
+    async def _room(self) -> int:
+        """Return how many claims are wanted, waiting for a slot while there are none."""
+        wanted = self._wanted()
+        if wanted <= 0:
+            self._starter.room.clear()
+            await self._starter.room.wait()
+            wanted = self._wanted()
+        return wanted
+
+    def _wanted(self) -> int:
+        """Return how many claims to ask for: nothing until that is worth a call."""
+        self._measure()
+        ahead = min(MAX_BATCH_JOBS, int(self._rate * self._read_ahead_s))
+        free = self._starter.free()
+        wanted = min(MAX_BATCH_JOBS, free + ahead)
+        if self._starter.stopping or free + ahead <= 0:
+            return 0
+        return wanted if free > 0 or wanted >= ahead // 2 else 0
+
+    def _measure(self) -> None:
+        now = monotonic()
+        elapsed = now - self._measured_at
+        if elapsed > 0.02:
+            rate = (self._runner.finished - self._measured) / elapsed
+            # A falling rate is believed at once: it means longer jobs, and hoarding them is the worse mistake.
+            self._rate = min(rate, 0.5 * self._rate + 0.5 * rate) if rate < self._rate else rate
+            self._measured_at, self._measured = now, self._runner.finished
+
+    async def _read(self, room: int) -> None:
+        streams = [queue.keys.stream for queue in self._queues]
+        # Each queue has its turn to be first: a server may serve only the first one that has work.
+        self._turn = (self._turn + 1) % len(streams)
+        streams = streams[self._turn :] + streams[: self._turn]
+        count = max(1, room // len(streams))
+        self._blocked = True
+        try:
+            reply = await self._reader.run(leases.read(streams, self._consumer, count, self._block()))
+        finally:
+            self._blocked = False
+        failpoint("worker.after_claim")
+        self.idle = not reply
+        by_stream = {queue.keys.stream.encode(): queue for queue in self._queues}
+        for stream, entries in reply or ():
+            self._starter.add(by_stream[stream], leases.claims(entries, monotonic()))
+
+    def _block(self) -> int | None:
+        """Return how long to wait on the server: until the next sweep, or not at all with claims still to start."""
+        if self._starter.waiting:
+            return None
+        until_sweep = min(queue.next_sweep for queue in self._queues) - monotonic()
+        return max(1, min(self._block_ms, int(until_sweep * 1000)))
+
+    async def _take_and_sweep(self, queue: WorkerQueue) -> None:
+        free = self._starter.free()
+        if queue.rung and free > 0:
+            queue.rung = False
+            taken = await self._executor.run(leases.take(queue.keys, self._consumer, free, monotonic()))
+            self._starter.add(queue, taken)
+            # There may be more than fitted; another worker may have room for them.
+            queue.rung = len(taken) == free
+        if monotonic() >= queue.next_sweep:
+            await self._sweep(queue)
+
+    async def _sweep(self, queue: WorkerQueue) -> None:
+        """Follow the cursor to the end while slots are free; keep it otherwise."""
+        while (free := self._starter.free()) > 0:
+            most = min(free, leases.RECLAIM_MOST)
+            now = monotonic()
+            swept = await self._executor.run(
+                leases.reclaim(queue.keys, self._consumer, queue.lease_ms, queue.cursor, most, now)
+            )
+            failpoint("worker.after_reclaim")
+            queue.cursor = swept.cursor
+            self.reclaimed += len(swept.claims)
+            self._starter.add(queue, swept.claims)
+            if swept.cursor == leases.SWEEP_BEGIN:
+                # Jitter only shortens the interval.
+                queue.next_sweep = monotonic() + self._sweep_s * (0.8 + 0.2 * self._random.random())
+                return
+
+    async def nudge(self) -> None:
+        """End a read that waits on the server, so that a bell that rang is attended to."""
+        if self._blocked and not await self._reader.unblock(via=self._executor):
+            self._block_ms = min(self._block_ms, PATIENCE_MS)

@@ -1,0 +1,41 @@
+"""Run one worker as a process does: until a signal, and at once after a second one."""
+
+import asyncio
+import signal
+from contextlib import suppress
+
+from streamjobs.worker.worker import Worker
+
+
+async def run_until_signalled(worker: Worker) -> int:
+    """Run the worker; return the process's exit code.
+
+    SIGTERM or SIGINT stops it in peace; a second one ends it at once, with what runs given back.
+
+    Returns:
+        0 after a clean end, 1 if handlers outlived the grace time, 128 + the signal after a second one.
+    """
+    loop = asyncio.get_running_loop()
+    received: list[int] = []
+
+    def on_signal(number: int) -> None:
+        received.append(number)
+        if len(received) == 1:
+            worker.stop()
+        else:
+            worker.abort()
+
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    for number in numbers:
+        # Only a main thread can take signals; elsewhere somebody else stops the worker.
+        with suppress(NotImplementedError, ValueError, RuntimeError):
+            loop.add_signal_handler(number, on_signal, int(number))
+    try:
+        clean = await worker.run()
+    finally:
+        for number in numbers:
+            with suppress(NotImplementedError, ValueError, RuntimeError):
+                loop.remove_signal_handler(number)
+    if len(received) > 1:
+        return 128 + received[1]
+    return 0 if clean else 1

@@ -1,0 +1,75 @@
+"""Promote what is due, and sleep by the bell until the next is: one worker on time, the others rarely."""
+
+from random import Random
+from time import monotonic
+
+from streamjobs.client.aio import AsyncExecutor
+from streamjobs.core.failpoints import failpoint
+from streamjobs.protocol import upkeep
+from streamjobs.worker.fetch import Fetcher
+from streamjobs.worker.queues import ServerClock, WorkerQueue
+
+LONGEST_S = 5.0
+"""Nobody sleeps longer: should the promoter die, the next to wake takes its place."""
+
+
+class Promoter:
+    """Promotes for all queues of a worker, and listens to their bells."""
+
+    name = "promote"
+
+    def __init__(
+        self,
+        executor: AsyncExecutor,
+        sleeper: AsyncExecutor,
+        queues: list[WorkerQueue],
+        fetcher: Fetcher,
+        consumer: str,
+        clock: ServerClock,
+        random: Random,
+        note: str,
+    ) -> None:
+        self._executor = executor
+        self._sleeper = sleeper
+        self._queues = queues
+        self._fetcher = fetcher
+        self._consumer = consumer
+        self._clock = clock
+        self._random = random
+        self._note = note
+        self._due = dict.fromkeys(queues, 0.0)
+        self._heard: set[WorkerQueue] = set()
+
+    async def tick(self) -> float:
+        """Promote where something is due, then sleep until the next is, or a bell rings."""
+        for queue in self._queues:
+            if queue in self._heard or self._due[queue] <= monotonic():
+                await self._promote(queue)
+        seconds = min(self._due.values()) - monotonic()
+        if seconds > 0:
+            await self._sleep(seconds)
+        return 0
+
+    async def _promote(self, queue: WorkerQueue) -> None:
+        call = upkeep.promote(queue.keys, self._consumer, rung=queue in self._heard, note=self._note)
+        done = await self._executor.run(call)
+        failpoint("worker.after_promote")
+        self._heard.discard(queue)
+        self._clock.sync(done.now_ms)
+        if done.next_ms == 0:
+            seconds = 0.0
+        elif done.leads and done.next_ms > 0:
+            seconds = min(LONGEST_S, done.next_ms / 1000)
+        else:
+            seconds = LONGEST_S * (0.8 + 0.2 * self._random.random())
+        self._due[queue] = monotonic() + seconds
+
+    async def _sleep(self, seconds: float) -> None:
+        # BLPOP takes 0 for "for ever".
+        wait = upkeep.wait_for_bell([queue.keys.bell for queue in self._queues], max(0.002, seconds))
+        bell = await self._sleeper.run(wait)
+        for queue in self._queues:
+            if queue.keys.bell == bell:
+                self._heard.add(queue)
+                queue.rung = True
+                await self._fetcher.nudge()

@@ -1,0 +1,75 @@
+"""The command line of the benchmarks, as a user calls it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+import redis
+
+from benchmarks.document import Document
+from benchmarks.server import running
+
+SMALL = ["--repeats", "2", "--jobs", "1500"]
+
+
+def benchmarks(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", *words], capture_output=True, text=True, timeout=120
+    )
+
+
+def test_list_names_the_scenarios() -> None:
+    done = benchmarks("list")
+
+    assert done.returncode == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["enqueue", "drain"]
+
+
+def test_json_to_stdout_is_the_document_and_nothing_else() -> None:
+    done = benchmarks("run", "enqueue", "drain", *SMALL, "--json", "-")
+
+    assert done.returncode == 0, done.stderr
+    document = msgspec.json.decode(done.stdout, type=Document)
+    variants = [(result.scenario, result.variant) for result in document.results]
+    assert variants == [("enqueue", "many"), ("enqueue", "many_sync"), ("drain", "async_noop")]
+    for result in document.results:
+        assert result.void is None
+        assert result.ratio_to_bare is not None
+        assert result.ratio_to_bare > 0
+    assert document.command[3:] == ["run", "enqueue", "drain", *SMALL, "--json", "-"]
+
+
+def test_json_to_a_file_leaves_the_table_on_stdout(tmp_path: Path) -> None:
+    target = tmp_path / "out.json"
+
+    with running() as url:
+        done = benchmarks("run", "drain", *SMALL, "--json", str(target), "--url", url)
+        with redis.Redis.from_url(url) as client:
+            assert client.keys() == []
+
+    assert done.returncode == 0, done.stderr
+    assert msgspec.json.decode(target.read_bytes(), type=Document).results[0].scenario == "drain"
+    assert "SCENARIO" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["run"], 2, "SCENARIO"),
+        (["run", "nothing"], 2, "nothing"),
+        (["run", "drain", "--jobs", "0"], 2, "0 is not at least 1"),
+        (["run", "drain", "--jobs", "many"], 2, "many"),
+        (["run", "drain", "--json", "no/such/folder/out.json"], 2, "no/such/folder"),
+        (["run", "drain", "--url", "unix:///nowhere/socket"], 3, "/nowhere/socket"),
+        (["run", "drain", "--url", "nonsense"], 2, "nonsense"),
+    ],
+)
+def test_bad_input_gets_one_line_and_a_code(words: list[str], code: int, said: str) -> None:
+    done = benchmarks(*words)
+
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert said in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,94 @@
+"""The document holds what its schema promises, and the table shows it in 80 columns."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from benchmarks import document, table
+from benchmarks.document import Document, Machine, Result
+from benchmarks.measure import Spread
+
+RESULT = Result(
+    scenario="enqueue",
+    variant="many_sync",
+    jobs=200_000,
+    repeats=5,
+    jobs_per_s=Spread(1_234_567.0, 1_200_000.0, 1_250_000.0),
+    client_us_per_job=2.104,
+    server_us_per_job=1.5,
+    bare_jobs_per_s=Spread(1_530_000.0, 1_500_000.0, 1_600_000.0),
+    bare_client_us_per_job=0.9,
+    bare_server_us_per_job=1.41,
+    ratio_to_bare=0.434,
+    ratio_spread=Spread(0.434, 0.41, 0.45),
+    bytes_per_waiting_job=150.2,
+    baseline_doubtful=False,
+)
+
+
+def finished(*results: Result) -> Document:
+    return Document(
+        machine=Machine("Some CPU", 2, 8_000_000_000, "Linux 6.1 x86_64", "CPython 3.11.7", 0.5),
+        command=["python", "-m", "benchmarks", "run", "enqueue"],
+        started_at=document.now(),
+        versions={"server": "valkey 9.1.2", "redis": "8.1.0", "hiredis": "3.5.0", "msgspec": "0.23.0"},
+        commit="0123456789abcdef0123456789abcdef01234567+",
+        results=list(results),
+    )
+
+
+def test_the_document_has_the_fields_of_its_schema() -> None:
+    found = msgspec.json.decode(finished(RESULT).encode())
+
+    assert found["schema"] == "streamjobs.bench"
+    assert found["version"] == 1
+    assert {"cpu", "cores", "python", "system"} <= found["machine"].keys()
+    (result,) = found["results"]
+    assert (result["scenario"], result["variant"]) == ("enqueue", "many_sync")
+    assert result["jobs_per_s"] == {"median": 1_234_567.0, "min": 1_200_000.0, "max": 1_250_000.0}
+    assert result["client_us_per_job"] == 2.104
+    assert result["server_us_per_job"] == 1.5
+    assert result["bare_client_us_per_job"] == 0.9
+    assert result["ratio_to_bare"] == 0.434
+    assert result["bytes_per_waiting_job"] == 150.2
+    assert result["baseline_doubtful"] is False
+    assert result["void"] is None
+
+
+def test_this_machine_can_be_described() -> None:
+    machine = document.machine()
+
+    assert machine.cores >= 1
+    assert machine.python.startswith("CPython 3.") or machine.python
+    assert document.versions("valkey 9")["server"] == "valkey 9"
+    assert document.now().endswith("Z")
+
+
+@pytest.mark.parametrize("commit", [None, "abc"])
+def test_a_commit_is_named_only_where_there_is_a_checkout(
+    commit: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document, "__file__", str(tmp_path / "benchmarks" / "document.py"))
+    if commit:
+        (tmp_path / ".git").mkdir()  # not a repository: git says so, and we say nothing
+
+    assert document.commit() is None
+
+
+def test_the_table_fits_80_columns() -> None:
+    void = Result(scenario="drain", variant="async_noop", jobs=1, repeats=1, void="entries left: 3")
+    doubtful = msgspec.structs.replace(RESULT, baseline_doubtful=True)
+
+    text = table.render(finished(RESULT, doubtful, void))
+
+    rows = text.splitlines()[rows_from(text) :]
+    assert max(map(len, rows)) <= 80, text
+    assert "1,234,567 (1,200,000-1,250,000)" in text
+    assert "0.43" in text
+    assert "DOUBTFUL" in text
+    assert "VOID: entries left: 3" in text
+
+
+def rows_from(text: str) -> int:
+    return text.splitlines().index("")

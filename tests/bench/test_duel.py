@@ -1,0 +1,116 @@
+"""A cycle whose jobs do not all end as they should makes a result void; the others give medians."""
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+import redis
+
+from benchmarks import drain, enqueue
+from benchmarks.duel import Cycle, Duel, Round, Size, Void, fight, judge, run_cycle
+from benchmarks.jobs import KIND, QUEUE, body
+from benchmarks.lab import Lab, SideFailed
+from benchmarks.measure import Sample, Spread
+from benchmarks.server import running
+from streamjobs.protocol.keys import QueueKeys
+
+JOBS = 1200
+BARE = Cycle("bare_enqueue", "bare_drain")
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with running() as url, closing(Lab(url)) as lab:
+        yield lab
+
+
+def duel(ours: Cycle, bare: Cycle, limit_us: float = 1e9) -> Duel:
+    return Duel(
+        scenario="drain", variant="test", ours=ours, bare=bare, measured="drained", bare_limit_us=limit_us
+    )
+
+
+def test_bodies_are_100_bytes() -> None:
+    assert {len(body(number)) for number in (0, 1, 199_999, 899_999)} == {100}
+
+
+@pytest.mark.parametrize("adds", sorted(enqueue.SIDES))
+@pytest.mark.parametrize("drains", sorted(drain.SIDES))
+def test_each_side_drains_what_each_side_adds(lab: Lab, adds: str, drains: str) -> None:
+    order = lab.order(JOBS)
+
+    done = run_cycle(lab, Cycle(adds, drains), order)
+
+    assert done.enqueued.jobs == done.drained.jobs == JOBS
+    assert 100 < done.bytes_per_job < 250
+    with redis.Redis.from_url(lab.url) as client:
+        assert list(client.scan_iter(match=f"{order.namespace}:*")) == []
+
+
+def test_jobs_that_stay_make_it_void(lab: Lab) -> None:
+    with pytest.raises(Void, match=r"entries left by bare_enqueue: 2400, expected 0"):
+        run_cycle(lab, Cycle("bare_enqueue", "bare_enqueue"), lab.order(JOBS))
+
+
+def test_jobs_too_many_make_it_void(lab: Lab) -> None:
+    order = lab.order(JOBS)
+    with redis.Redis.from_url(lab.url) as client:
+        client.xadd(QueueKeys(order.namespace, QUEUE).stream, {"kind": KIND, "body": "{}", "meta": ""})
+
+    with pytest.raises(Void, match=r"jobs waiting after bare_enqueue: 1201, expected 1200"):
+        run_cycle(lab, BARE, order)
+
+
+def test_a_done_counter_that_differs_makes_it_void(lab: Lab) -> None:
+    order = lab.order(JOBS)
+    with redis.Redis.from_url(lab.url) as client:
+        client.hset(QueueKeys(order.namespace, QUEUE).totals, "done", -1)
+
+    with pytest.raises(Void, match=r"jobs counted done by worker: 1199, expected 1200"):
+        run_cycle(lab, Cycle("bare_enqueue", "worker"), order)
+
+
+def test_a_side_that_fails_makes_it_void(lab: Lab, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SideFailed, match="no_such_side ended with exit code 1"):
+        lab.run("no_such_side", lab.order(1))
+    assert "no_such_side" in capfd.readouterr().err
+
+
+def test_a_void_cycle_voids_its_result_and_leaves_no_numbers(lab: Lab) -> None:
+    result = fight(lab, duel(Cycle("bare_enqueue", "bare_enqueue"), BARE), Size(2, 500))
+
+    assert result.void is not None
+    assert result.jobs_per_s is result.ratio_to_bare is result.bytes_per_waiting_job is None
+
+
+def test_both_sides_run_in_turn_and_swap_their_order(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    result = fight(lab, duel(Cycle("bare_enqueue_sync", "bare_drain"), BARE), Size(3, 500))
+
+    assert result.void is None
+    told = [line.split(":")[0].split()[2:] for line in capsys.readouterr().err.splitlines()]
+    turns = ["ours", "bare", "bare", "ours", "ours", "bare"]
+    assert told == [[f"{1 + n // 2}/3", side] for n, side in enumerate(turns)]
+
+
+def rounds(*seconds: float) -> list[Round]:
+    added = Sample(jobs=1000, seconds=9.0, client_s=9.0, server_s=9.0)
+    return [Round(added, Sample(1000, at, at / 100, at / 200), 150.0) for at in seconds]
+
+
+def test_the_ratio_is_taken_within_each_repeat() -> None:
+    result = judge(duel(BARE, BARE), Size(3, 1000), ours=rounds(2.0, 8.0, 4.0), bare=rounds(1.0, 2.0, 4.0))
+
+    assert result.jobs_per_s == Spread(250.0, 125.0, 500.0)
+    assert result.bare_jobs_per_s == Spread(500.0, 250.0, 1000.0)
+    assert result.ratio_spread == Spread(0.5, 0.25, 1.0)
+    assert result.ratio_to_bare == 0.5
+    assert result.client_us_per_job == 40.0
+    assert result.bare_server_us_per_job == 10.0
+    assert result.bytes_per_waiting_job == 150.0
+
+
+@pytest.mark.parametrize(("limit_us", "doubtful"), [(10.1, False), (9.9, True)])
+def test_a_slow_bare_loop_is_said_to_be_doubtful(limit_us: float, doubtful: bool) -> None:
+    result = judge(duel(BARE, BARE, limit_us), Size(1, 1000), ours=rounds(1.0), bare=rounds(1.0))
+
+    assert result.baseline_doubtful is doubtful

@@ -1,0 +1,58 @@
+"""The benchmark's server ends with whoever started it, however that ends."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import redis
+
+from benchmarks.server import running
+
+OWNER = """
+import os, sys
+from benchmarks.server import running
+with running() as url:
+    print(url, flush=True)
+    sys.stdin.read()
+"""
+
+
+def folder_of(url: str) -> Path:
+    return Path(url.removeprefix("unix://")).parent
+
+
+def test_the_server_answers_saves_nothing_and_is_gone_afterwards() -> None:
+    with running() as url:
+        with redis.Redis.from_url(url, decode_responses=True) as client:
+            assert client.ping()
+            assert client.config_get("save") == {"save": ""}
+            assert client.config_get("appendonly") == {"appendonly": "no"}
+            pid = client.info("server")["process_id"]
+
+    assert not folder_of(url).exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_killed_owner_takes_its_server_along(how: signal.Signals) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as owner:
+        assert owner.stdout is not None
+        url = owner.stdout.readline().strip()
+        with redis.Redis.from_url(url) as client:
+            waiting = client.connection_pool.make_connection()
+            waiting.connect()
+            owner.send_signal(how)
+            owner.wait()
+            with pytest.raises(redis.ConnectionError):  # which the server's end brings, not a timeout
+                waiting.read_response(timeout=10)
+            waiting.disconnect()

@@ -1,0 +1,156 @@
+"""reclaim: silent claims go to another worker, each once, and a sweep finds them all."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from streamjobs.protocol import leases
+from tests.store.support import CLOCK, LEASE_MS, Store
+
+
+def test_a_silent_claim_goes_over_with_one_delivery_more(store: Store) -> None:
+    [claim] = store.started(1)
+    store.silence([claim])
+
+    [taken] = store.reclaim("b").claims
+
+    assert (taken.entry, taken.kind, taken.body, taken.deliveries) == (claim.entry, b"mail", b'{"n":0}', 2)
+    assert store.pending() == {claim.entry: (b"b", 2)}
+
+
+def test_a_claim_within_its_lease_stays(store: Store) -> None:
+    [claim] = store.started(1)
+
+    swept = store.reclaim("b")
+
+    assert swept == leases.Swept("-", [])
+    assert store.pending() == {claim.entry: (b"a", 1)}
+
+
+def test_lease_begins_anew_for_the_new_holder(store: Store) -> None:
+    store.silence(store.started(1))
+    store.reclaim("b")
+
+    assert store.reclaim("c").claims == []
+
+
+def test_names_the_former_holder_and_when_it_was_last_heard_of(store: Store) -> None:
+    store.silence(store.started(1), ms=60_000)
+    call = leases.reclaim(store.keys, "b", LEASE_MS, "-", 10, 0.0, str(CLOCK))
+
+    [taken] = store.run(call).claims
+
+    holder, at, delivery = taken.starts.replace("/", "@").split("@")
+    assert (holder, delivery) == ("a", "1")
+    assert CLOCK - 61_000 < int(at) <= CLOCK - 60_000
+
+
+def test_takes_at_most_what_was_asked_for_and_goes_on_there(store: Store) -> None:
+    claims = store.started(5)
+    store.silence(claims)
+
+    first = store.reclaim("b", 2)
+    second = store.reclaim("b", 2, first.cursor)
+    third = store.reclaim("b", 2, second.cursor)
+
+    assert [len(step.claims) for step in (first, second, third)] == [2, 2, 1]
+    assert first.cursor == claims[2].entry.decode()
+    assert third.cursor == "-"
+    assert [one.entry for step in (first, second, third) for one in step.claims] == [c.entry for c in claims]
+
+
+def test_fault_F47_silent_claims_behind_many_live_ones_are_found_in_one_sweep(store: Store) -> None:
+    """M8: the server's own command gives up after ten times COUNT live entries."""
+    claims = store.started(leases.RECLAIM_WINDOW + 30)
+    store.silence(claims[-5:])
+
+    found = store.sweep(most=1)
+
+    assert [one.entry for one in found] == [claim.entry for claim in claims[-5:]]
+
+
+def test_an_empty_step_is_not_the_end(store: Store) -> None:
+    claims = store.started(leases.RECLAIM_WINDOW + 1)
+    store.silence(claims[-1:])
+
+    step = store.reclaim("b")
+
+    assert step.claims == []
+    assert step.cursor == "(" + claims[-2].entry.decode()
+
+
+def test_a_window_that_just_fits_costs_one_empty_step(store: Store) -> None:
+    store.started(leases.RECLAIM_WINDOW)
+
+    step = store.reclaim("b")
+
+    assert step.cursor != "-"
+    assert store.reclaim("b", cursor=step.cursor) == leases.Swept("-", [])
+
+
+def test_case_A5_eight_sweeps_at_once_claim_each_entry_once(store: Store) -> None:
+    claims = store.started(100)
+    store.silence(claims)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda n: store.sweep(f"w{n}", 7), range(8)))
+
+    taken = [one.entry for claims in found for one in claims]
+    assert sorted(taken) == sorted(claim.entry for claim in claims)
+    assert {count for _, count in store.pending().values()} == {2}
+
+
+def test_entry_deleted_by_hand_is_acknowledged_away(store: Store) -> None:
+    claims = store.started(2)
+    store.command("HSET", store.keys.suspects, claims[0].entry, "1 0")
+    store.silence(claims)
+    store.command("XDEL", store.keys.stream, claims[0].entry)
+
+    assert [one.entry for one in store.sweep()] == [claims[1].entry]
+    assert set(store.pending()) == {claims[1].entry}
+    assert store.left() == {"stream"}
+
+
+def test_a_released_claim_is_found_too_and_no_start_is_presumed(store: Store) -> None:
+    [claim] = store.started(1)
+    store.release(claim, mark=1)
+
+    [taken] = store.reclaim("b").claims
+
+    assert (taken.deliveries, taken.marks, taken.starts) == (2, -1, "")
+    assert store.command("SCARD", store.keys.released) == 0
+    assert store.take("c") == []
+
+
+def test_suspect_value_comes_along(store: Store) -> None:
+    [claim] = store.retaken(store.started(1))
+    store.suspect(claim, consumer="b", clock="77")
+
+    [again] = store.retaken([claim], "b", "c")
+
+    assert (again.deliveries, again.marks, again.releases) == (3, 1, 0)
+    assert again.starts.split(" ")[1] == "b@77/2"
+
+
+def test_case_A12_needs_no_registry_of_workers(store: Store) -> None:
+    store.promote("a")
+    claims = store.started(3)
+    store.command("DEL", store.keys.workers, store.keys.promoter)
+    store.silence(claims)
+
+    assert len(store.sweep()) == 3
+
+
+def test_own_silent_claims_are_found_too(store: Store) -> None:
+    """A claim whose reply was lost belongs to a worker that knows nothing of it."""
+    store.silence(store.started(1))
+
+    [taken] = store.sweep("a")
+
+    assert taken.deliveries == 2
+    assert store.pending() == {taken.entry: (b"a", 2)}
+
+
+def test_asked_for_none_it_claims_none_and_keeps_its_place(store: Store) -> None:
+    claims = store.started(2)
+    store.silence(claims)
+
+    assert store.reclaim("b", 0) == leases.Swept(claims[0].entry.decode(), [])
