@@ -6,43 +6,47 @@ its reason, where it can be seen and *replayed*) or cancelled. What a handler di
 what follows from it the *decision*, and writing that down is to *settle* the claim.
 """
 
-from streamjobs.app import StreamJobs
-from streamjobs.core.context import Context, current_job
-from streamjobs.core.errors import (
-    Cancel,
-    Conflict,
-    InvalidOption,
-    JobCancelled,
-    JobEnded,
-    JobFailed,
-    LeaseLost,
-    MissingExtra,
-    NotFound,
-    NotSent,
-    OutcomeUnknown,
-    PayloadTooLarge,
-    Permanent,
-    QueueFull,
-    RateLimited,
-    Refused,
-    Rejected,
-    ResultTimeout,
-    Snooze,
-    Steer,
-    StreamJobsError,
-    Temporary,
-    Unavailable,
-    UnknownKind,
-    UsageError,
-)
-from streamjobs.core.job import Job
-from streamjobs.core.options import JobOptions, WorkerOptions
-from streamjobs.core.retry import Exponential, Fixed, Retry
-from streamjobs.core.states import DeadReason, State
-from streamjobs.handle import Handle
-from streamjobs.kind import Kind
-from streamjobs.operate.jobs import JobStatus
-from streamjobs.worker.worker import Worker
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from streamjobs.app import StreamJobs
+    from streamjobs.core.errors import (
+        Cancel,
+        Conflict,
+        InvalidOption,
+        JobCancelled,
+        JobEnded,
+        JobFailed,
+        LeaseLost,
+        MissingExtra,
+        NotFound,
+        NotSent,
+        OutcomeUnknown,
+        PayloadTooLarge,
+        Permanent,
+        QueueFull,
+        RateLimited,
+        Refused,
+        Rejected,
+        ResultTimeout,
+        Snooze,
+        Steer,
+        StreamJobsError,
+        Temporary,
+        Unavailable,
+        UnknownKind,
+        UsageError,
+    )
+    from streamjobs.core.job import Job
+    from streamjobs.core.options import JobOptions, WorkerOptions
+    from streamjobs.core.retry import Exponential, Fixed, Retry
+    from streamjobs.core.states import DeadReason, State
+    from streamjobs.handle import Handle
+    from streamjobs.kind import Kind
+    from streamjobs.operate.jobs import JobStatus
+    from streamjobs.worker.context import Context, current_job
+    from streamjobs.worker.worker import Worker
 
 __all__ = [
     "Cancel",
@@ -87,3 +91,35 @@ __all__ = [
     "current_job",
 ]
 __version__ = "0.1.0"
+
+_HOMES = {
+    "app": "StreamJobs",
+    "core.errors": (
+        "Cancel Conflict InvalidOption JobCancelled JobEnded JobFailed LeaseLost MissingExtra NotFound"
+        " NotSent OutcomeUnknown PayloadTooLarge Permanent QueueFull RateLimited Refused Rejected"
+        " ResultTimeout Snooze Steer StreamJobsError Temporary Unavailable UnknownKind UsageError"
+    ),
+    "core.job": "Job",
+    "core.options": "JobOptions WorkerOptions",
+    "core.retry": "Exponential Fixed Retry",
+    "core.states": "DeadReason State",
+    "handle": "Handle",
+    "kind": "Kind",
+    "operate.jobs": "JobStatus",
+    "worker.context": "Context current_job",
+    "worker.worker": "Worker",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first asked for: the command line's help needs none of them."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -12,7 +12,6 @@ import msgspec
 from streamjobs.client import Connections
 from streamjobs.core import codec, names
 from streamjobs.core.classify import Rule
-from streamjobs.core.context import Context
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
 from streamjobs.core.options import EnqueueOptions, JobOptions, WorkerOptions, result_ttl_ms
@@ -22,6 +21,7 @@ from streamjobs.handle import Handle
 from streamjobs.kind import Kind, make_meta
 from streamjobs.protocol.keys import DEFAULT_NAMESPACE, QueueKeys
 from streamjobs.senders import Senders
+from streamjobs.worker.context import Context
 from streamjobs.worker.process import run_until_signalled
 from streamjobs.worker.worker import Worker, running
 
@@ -56,7 +56,7 @@ class StreamJobs:
         self,
         url: str | None = None,
         *,
-        namespace: str = DEFAULT_NAMESPACE,
+        namespace: str | None = None,
         lifespan: Lifespan | None = None,
         defaults: JobOptions | None = None,
         classify: Sequence[Rule] = (),
@@ -67,7 +67,8 @@ class StreamJobs:
         Args:
             url: redis://, rediss://, unix://, valkey://, embedded://PATH or memory://; else the
                 environment's STREAMJOBS_URL, then REDIS_URL, then redis://localhost:6379/0.
-            namespace: the first part of every key; apps with different ones do not see each other.
+            namespace: the first part of every key; apps with different ones do not see each other. Else
+                the environment's STREAMJOBS_NAMESPACE, then `sj`.
             lifespan: an async context manager around each worker; what it yields is `ctx.state`.
             defaults: options for kinds that say nothing themselves.
             classify: asked in turn for the class of an error before our own rules.
@@ -77,14 +78,40 @@ class StreamJobs:
             InvalidOption: the URL or the namespace cannot be used.
         """
         url = url or os.environ.get("STREAMJOBS_URL") or os.environ.get("REDIS_URL") or DEFAULT_URL
+        if namespace is None:
+            namespace = os.environ.get("STREAMJOBS_NAMESPACE") or DEFAULT_NAMESPACE
         self.namespace = names.check_name(namespace, "namespace")
         self.connections = Connections(url)
         self.registry = Registry()
         self._defaults = defaults or JobOptions()
         self._lifespan = lifespan
         self._rules = tuple(classify)
-        timeout_s = names.milliseconds(enqueue_timeout, "enqueue_timeout") / 1000
-        self._senders = Senders(self.connections, namespace, timeout_s)
+        self._timeout_s = names.milliseconds(enqueue_timeout, "enqueue_timeout") / 1000
+        self._senders = Senders(self.connections, namespace, self._timeout_s)
+
+    def use(
+        self,
+        url: str | None = None,
+        *,
+        namespace: str | None = None,
+        enqueue_timeout: float | timedelta | None = None,
+    ) -> None:
+        """Move the app elsewhere, whatever it was made with: for programs that start apps of others.
+
+        Call it before the app has sent anything and before it has a worker; kinds stay as they are.
+        What is None stays as it was.
+
+        Raises:
+            InvalidOption: a value cannot be used; nothing was changed.
+        """
+        namespace = self.namespace if namespace is None else names.check_name(namespace, "namespace")
+        timeout_s = self._timeout_s
+        if enqueue_timeout is not None:
+            timeout_s = names.milliseconds(enqueue_timeout, "enqueue_timeout") / 1000
+        if url is not None:
+            self.connections = Connections(url)
+        self.namespace, self._timeout_s = namespace, timeout_s
+        self._senders.use(self.connections, namespace, timeout_s)
 
     @overload
     def job(self, function: Callable[Concatenate[Context[Any], P], Awaitable[R]], /) -> Kind[P, R]: ...
@@ -97,6 +124,8 @@ class StreamJobs:
     @overload
     def job(
         self,
+        function: None = None,
+        /,
         *,
         name: str | None = None,
         queue: str | None = None,
@@ -164,7 +193,7 @@ class StreamJobs:
         headers: dict[str, str] | None = None,
         result_ttl: float | timedelta | None = None,
     ) -> Handle[Any]:
-        """Enqueue a job of a kind whose handler need not be known here; the options are those of `Kind.options`."""
+        """Enqueue a job of a kind whose handler need not be known here; options as for `Kind.options`."""
         options = EnqueueOptions(delay, at, dedupe_key, queue, headers, result_ttl)
         return await self._senders.aio().enqueue(self.job_of(kind, arguments or {}, options))
 
@@ -185,7 +214,7 @@ class StreamJobs:
         return self._senders.sync().enqueue(self.job_of(kind, arguments or {}, options))
 
     def job_of(self, kind: str, arguments: dict[str, Any], options: EnqueueOptions) -> Job:
-        """Return the job that `send` would send; checked against the handler's signature where it is known."""
+        """Return the job that `send` would send, checked against its handler's signature if it is known."""
         names.check_kind(kind)
         handler = self.registry.find(kind)
         body = codec.encode_object(arguments, kind)
@@ -205,7 +234,9 @@ class StreamJobs:
         queue, partition, local = names.split_job_id(job_id)
         return Handle(self.connections, QueueKeys(self.namespace, queue, partition), local)
 
-    def make_worker(self, queues: Sequence[str] | None = None, options: WorkerOptions | None = None) -> Worker:
+    def make_worker(
+        self, queues: Sequence[str] | None = None, options: WorkerOptions | None = None
+    ) -> Worker:
         """Return a worker that does not run yet; needs a running event loop.
 
         Args:
@@ -234,7 +265,9 @@ class StreamJobs:
             queues: the queues to serve; default all queues of the registered kinds.
             options: how it works; single fields of `WorkerOptions` may be given by name instead.
         """
-        return running(self.make_worker(queues, msgspec.structs.replace(options or WorkerOptions(), **changes)))
+        return running(
+            self.make_worker(queues, msgspec.structs.replace(options or WorkerOptions(), **changes))
+        )
 
     def run_worker(
         self, queues: Sequence[str] | None = None, options: WorkerOptions | None = None, **changes: Any

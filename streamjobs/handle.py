@@ -54,7 +54,7 @@ class Handle(msgspec.Struct, Generic[R], frozen=True, gc=False, eq=False):
         return self._connections.sync().run(jobs.lookup(self._keys, self._local))
 
     async def cancel(self, reason: str = "cancelled by request") -> bool:
-        """End the job as cancelled, whatever its state; a handler that runs it is told within a third of the lease.
+        """End the job as cancelled, whatever its state; a handler that runs it is told at the next renewal.
 
         Returns:
             Whether it was running.
@@ -111,17 +111,22 @@ class Handle(msgspec.Struct, Generic[R], frozen=True, gc=False, eq=False):
             raise self._late(timeout)
         return self._outcome(status)
 
-    def _outcome(self, status: JobStatus) -> Any:
-        return jobs.outcome(status)
+    def _outcome(self, status: JobStatus) -> R:
+        result: R = jobs.outcome(status)
+        return result
 
     def _check_kept(self) -> None:
         if not self._keeps_result:
-            raise UsageError(f"job {self.id} keeps no result: set result_ttl on its kind or when it is enqueued")
+            raise UsageError(
+                f"job {self.id} keeps no result: set result_ttl on its kind or when it is enqueued"
+            )
 
     def _late(self, timeout: float) -> ResultTimeout:
         return ResultTimeout(f"job {self.id} has not ended within {timeout:g} s; it goes on")
 
 
-def handle_of(connections: Connections, keys: QueueKeys, job: Job, local: str, duplicate: bool) -> Handle[Any]:
+def handle_of(
+    connections: Connections, keys: QueueKeys, job: Job, local: str, duplicate: bool
+) -> Handle[Any]:
     """Make the handle of a job that was sent; of a holder it is not known whether it keeps its result."""
     return Handle(connections, keys, local, duplicate, duplicate or job.meta.result_ttl_ms > 0)

@@ -15,11 +15,17 @@ class Senders:
     """Makes producers when they are first needed."""
 
     def __init__(self, connections: Connections, namespace: str, timeout_s: float) -> None:
+        self.use(connections, namespace, timeout_s)
+
+    def use(self, connections: Connections, namespace: str, timeout_s: float) -> None:
+        """Make producers for another place from now on; those made before go on to the old one."""
         self._connections = connections
         self._namespace = namespace
         self._timeout_s = timeout_s
         self._sync = SyncProducer[Handle[Any]](connections, namespace, self._make_handle, timeout_s)
-        self._aio: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncProducer[Handle[Any]]] = WeakKeyDictionary()
+        self._aio: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncProducer[Handle[Any]]] = (
+            WeakKeyDictionary()
+        )
 
     @property
     def _make_handle(self) -> Any:

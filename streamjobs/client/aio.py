@@ -31,8 +31,9 @@ class _Lines:
 
 
 _inherited: list[dict[asyncio.AbstractEventLoop, _Lines]] = []
-"""Connections of a parent process. To collect them would unregister their sockets from the parent's own
-epoll, which a fork shares; so a child keeps them, unused."""
+"""Connections of a parent process, kept unused. If one were collected while a loop runs in the child, the
+driver would close it, and so take its socket out of the epoll that a fork shares: the parent would wait
+on it for ever."""
 
 
 class AsyncExecutor:

@@ -15,19 +15,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from time import monotonic, sleep
-from weakref import WeakSet
 
 from streamjobs.client import faults, forks
 from streamjobs.client.lines import sync_line
 from streamjobs.client.locks import LockFile
-from streamjobs.client.spawn import Address, last_words, read_address, spawn
+from streamjobs.client.spawn import Address, last_words, read_address, spawn, tidy
 from streamjobs.client.sync import ask
 from streamjobs.client.target import Target
 from streamjobs.core.errors import InvalidOption, StreamJobsError, Unavailable
 
 ANSWER_SECONDS = 20.0
 """How long a server that is there, or was just started, may take to answer: a large file takes its time."""
-_PING_SECONDS = 1.0
+PING_SECONDS = 1.0
 _PAUSE_SECONDS = 0.01
 
 
@@ -39,7 +38,6 @@ class Server:
         self._text = f"embedded://{folder}"
         self._address = Address()
         self._forget()
-        _servers.add(self)
         forks.watch(self)
 
     def _forget(self) -> None:
@@ -51,6 +49,7 @@ class Server:
         """Close our copies of the parent's locks, so that they do not outlive it; join anew when needed."""
         for lock in self._open:
             lock.close()
+        _joined.discard(self)
         self._forget()
 
     def join(self) -> Target:
@@ -62,14 +61,16 @@ class Server:
             InvalidOption: the folder cannot be used.
         """
         with self._mutex, self._alone(make=True):
-            if self._share is None:
-                self._share = self._lock("users.lock")
-                self._share.share()
             started = self._start_if_ended()
             while not self._answers():
                 if started:
+                    tidy(self._address)
                     raise self._unavailable(f"did not start: {last_words(self._folder)}")
                 started = self._start_if_ended()
+            if self._share is None:
+                self._share = self._lock("users.lock")
+                self._share.share()
+                _joined.add(self)
             return self._target()
 
     def leave(self) -> None:
@@ -78,6 +79,7 @@ class Server:
             share, self._share = self._share, None
             if share is None:
                 return
+            _joined.discard(self)
             try:
                 # Without its folder nobody can join it any more.
                 with self._alone() if self._folder.is_dir() else nullcontext():
@@ -114,6 +116,9 @@ class Server:
             lock.close()
 
     def _ended(self) -> bool:
+        if not self._folder.is_dir():
+            # Then nobody can tell any more, nor join it.
+            return True
         lock = self._lock("server.lock")
         try:
             return lock.take()
@@ -142,7 +147,8 @@ class Server:
             ask(line, "SHUTDOWN")
         except faults.FAILURES:
             # The connection ends with the server; an answer would mean that it stays.
-            _until(self._ended)
+            if _until(self._ended):
+                tidy(self._address)
         finally:
             line.disconnect()
 
@@ -176,19 +182,20 @@ class Server:
         return Unavailable(f"{self._text} {what}", word="CONNECT")
 
 
-_servers: WeakSet[Server] = WeakSet()
+_joined: set[Server] = set()
+"""Those that have not left: also of connections that were dropped without being closed."""
 
 
 @atexit.register
 def _leave_all() -> None:
     """A program that ends without closing its connections still leaves no server behind."""
-    for server in list(_servers):
+    for server in list(_joined):
         server.leave()
 
 
 def _serves(target: Target) -> bool:
     """Say whether the server answers as one that has read its files."""
-    line = sync_line(target, _PING_SECONDS)
+    line = sync_line(target, PING_SECONDS)
     try:
         line.connect()
         return not isinstance(ask(line, "PING"), Exception)

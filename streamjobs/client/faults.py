@@ -125,10 +125,13 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def unloaded(requests: Sequence[Request[Any]], replies: Sequence[Any]) -> list[int]:
-    """Return which requests were not executed since the server did not know their script."""
+    """Return which calls were not executed since the server did not know their script."""
     if any(isinstance(reply, Lost) for reply in replies):
         return []
-    return [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
+    pairs = enumerate(zip(requests, replies, strict=True))
+    return [
+        i for i, (request, reply) in pairs if isinstance(reply, NoScriptError) and isinstance(request, Call)
+    ]
 
 
 def reload(requests: Sequence[Request[Any]], missing: Sequence[int]) -> list[bytes]:

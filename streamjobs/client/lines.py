@@ -16,7 +16,8 @@ from redis.retry import Retry
 from streamjobs.client.target import Target
 
 CONNECT_SECONDS = 5.0
-"""How long connecting may take, the handshake included."""
+"""How long connecting may take, for asyncio with the handshake; a blocking line gives each reply of the
+handshake the time of any reply."""
 
 
 class SyncLine(Protocol):

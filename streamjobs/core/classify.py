@@ -12,7 +12,15 @@ from streamjobs.core.errors import RateLimited
 Rule = Callable[[BaseException], str | None]
 """Returns a class for the errors it knows and None for all others."""
 
-_BUGS = (TypeError, AttributeError, NameError, LookupError, AssertionError, NotImplementedError, RecursionError)
+_BUGS = (
+    TypeError,
+    AttributeError,
+    NameError,
+    LookupError,
+    AssertionError,
+    NotImplementedError,
+    RecursionError,
+)
 _VALIDATION = (ValueError, msgspec.ValidationError, SyntaxError)
 
 

@@ -67,19 +67,23 @@ class Signature:
         fields: list[Any] = []
         for parameter in parameters:
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise InvalidOption(f"{self.name}: *args and **kwargs have no names on the wire; name each argument")
+                raise InvalidOption(
+                    f"{self.name}: *args and **kwargs have no names on the wire; name each argument"
+                )
             hint = hints.get(parameter.name, Any)
             self._check_type(parameter.name, hint)
             field = (parameter.name, hint)
             fields.append(field if parameter.default is parameter.empty else (*field, parameter.default))
         try:
-            return msgspec.defstruct("Arguments", fields, kw_only=self._keyword_only, forbid_unknown_fields=True)
+            return msgspec.defstruct(
+                "Arguments", fields, kw_only=self._keyword_only, forbid_unknown_fields=True
+            )
         except (TypeError, ValueError) as error:
             raise InvalidOption(f"{self.name}: {error}") from error
 
     def _check_type(self, name: str, hint: Any) -> None:
         try:
-            unknown = _custom_type(msgspec.inspect.type_info(hint))
+            unknown = _custom_type(msgspec.inspect.type_info(hint), set())
             msgspec.json.Decoder(hint, dec_hook=_dec_hook)
         except (TypeError, NameError) as error:
             raise InvalidOption(f"{self.name}: argument {name!r}: {error}") from error
@@ -106,7 +110,7 @@ class Signature:
         if len(body) > MAX_PAYLOAD_BYTES:
             raise too_large(self.name, len(body))
         if b"null" in body:
-            _refuse_nan((args, kwargs), self.name)
+            _refuse_nan(msgspec.to_builtins((args, kwargs), enc_hook=_enc_hook), self.name)
         return body
 
     def _by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -143,7 +147,8 @@ class Signature:
         except (ValueError, RecursionError, NotImplementedError) as error:
             raise DecodeFailed(f"arguments: {_reason(error)}") from error
         if self._keyword_only:
-            return (), {name: getattr(arguments, name) for name in self.struct.__struct_fields__}
+            values = msgspec.structs.asdict(arguments)
+            return tuple(values.pop(name) for name in self._positional), values
         return msgspec.structs.astuple(arguments), {}
 
 
@@ -151,17 +156,17 @@ def _is_context(hint: Any, context: type) -> bool:
     return hint is context or get_origin(hint) is context
 
 
-def _custom_type(info: Any) -> type | None:
-    """Return a type inside `info` that JSON cannot carry, or None."""
+def _custom_type(info: Any, seen: set[int]) -> type | None:
+    """Return a type inside `info` that JSON cannot carry, or None; `seen` ends the walk of recursive types."""
     if isinstance(info, msgspec.inspect.CustomType):
-        found = info.cls
-        return None if hasattr(found, "model_validate") else found
+        return None if hasattr(info.cls, "model_validate") else info.cls
+    inner = [field.type for field in getattr(info, "fields", ())]
     for name in ("item_type", "key_type", "value_type", "item_types", "types"):
-        inner = getattr(info, name, ())
-        for item in inner if isinstance(inner, tuple) else (inner,):
-            if (found := _custom_type(item)) is not None:
-                return found
-    return None
+        part = getattr(info, name, ())
+        inner += part if isinstance(part, tuple) else (part,)
+    seen.add(id(info))
+    found = (_custom_type(one, seen) for one in inner if id(one) not in seen)
+    return next((one for one in found if one is not None), None)
 
 
 def _refuse_nan(value: Any, name: str) -> None:
@@ -170,7 +175,7 @@ def _refuse_nan(value: Any, name: str) -> None:
         raise UsageError(f"{name}: {value} has no JSON form; pass None or a string")
     if isinstance(value, dict):
         value = [*value.keys(), *value.values()]
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, list | tuple):
         for item in value:
             _refuse_nan(item, name)
 
@@ -185,8 +190,8 @@ def _reason(error: BaseException) -> str:
 def too_large(what: str, size: int) -> PayloadTooLarge:
     """Return the error for a body over the limit."""
     return PayloadTooLarge(
-        f"{what}: the arguments are {size} bytes encoded, the limit is {MAX_PAYLOAD_BYTES}: store them elsewhere"
-        " and pass a reference"
+        f"{what}: the arguments are {size} bytes encoded, the limit is {MAX_PAYLOAD_BYTES}:"
+        " store them elsewhere and pass a reference"
     )
 
 
@@ -211,7 +216,7 @@ def encode_object(values: dict[str, Any], what: str) -> bytes:
     if len(body) > MAX_PAYLOAD_BYTES:
         raise too_large(what, len(body))
     if b"null" in body:
-        _refuse_nan(values, what)
+        _refuse_nan(msgspec.to_builtins(values, enc_hook=_enc_hook), what)
     return body
 
 

@@ -13,8 +13,8 @@ from streamjobs.core.job import (
     Outcome,
     Raised,
     Release,
-    Returned,
     Retry,
+    Returned,
     Snooze,
     Snoozed,
     TimedOut,
@@ -95,4 +95,4 @@ def _park(meta: Meta) -> Decision:
 
 def park_delay_ms(parks: int) -> int:
     """Return how long a job of an unknown kind waits after having been parked this often."""
-    return min(PARK_CAP_MS, 1000 * 2 ** min(parks, 6))
+    return min(PARK_CAP_MS, 1000 << min(parks, 6))

@@ -79,8 +79,6 @@ class Claim(msgspec.Struct, gc=False):
     """`consumer@ms/delivery` of each start that never ended, oldest first, parted by spaces."""
     claimed_at: float = 0.0
     """Monotonic seconds at which the lease began or was last renewed."""
-    settling: bool = False
-    """A decision is being written: what the server says of its lease no longer matters."""
 
 
 class Returned(msgspec.Struct, frozen=True, gc=False):

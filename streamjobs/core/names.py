@@ -13,7 +13,7 @@ MAX_KEY_BYTES = 256
 MAX_KIND_BYTES = 200
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
-_JOB_ID = re.compile(r"([A-Za-z0-9_.-]{1,64})(?:/(\d{1,4}))?:(d?\d{1,20}-\d{1,20})\Z")
+_JOB_ID = re.compile(r"([A-Za-z0-9_.-]{1,64})(?:/([0-9]{1,4}))?:(d?[0-9]{1,20}-[0-9]{1,20})\Z")
 
 
 def check_name(value: str, what: str) -> str:
@@ -24,7 +24,7 @@ def check_name(value: str, what: str) -> str:
     """
     if not isinstance(value, str) or not _NAME.match(value):
         raise InvalidOption(
-            f"{what} {value!r:.80}: use 1 to 64 letters, digits, '_', '.' or '-' (no braces, colons or spaces)"
+            f"{what} {value!r:.80}: use 1 to 64 letters, digits, '_', '.', '-' (no braces, colons, spaces)"
         )
     return value
 
@@ -33,8 +33,8 @@ def check_kind(value: str) -> str:
     """Return `value` if it can name a kind: 1 to 200 bytes of UTF-8, printable, without spaces."""
     try:
         size = len(value.encode())
-    except UnicodeEncodeError as error:
-        raise InvalidOption(f"kind {value!r:.80}: not valid Unicode") from error
+    except (UnicodeEncodeError, AttributeError) as error:
+        raise InvalidOption(f"kind {value!r:.80}: not a string of valid Unicode") from error
     if not 0 < size <= MAX_KIND_BYTES or not value.isprintable() or " " in value:
         raise InvalidOption(f"kind {value!r:.80}: use 1 to {MAX_KIND_BYTES} bytes, printable, without spaces")
     return value
@@ -70,19 +70,22 @@ def milliseconds(value: float | timedelta, what: str, *, low_ms: int = 1, high_m
         InvalidOption: not a number, or outside the range given.
     """
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds != seconds:
         raise InvalidOption(f"{what}={value!r:.80}: expected seconds or a timedelta")
-    result = math.ceil(round(seconds * 1000, 3))
-    if not low_ms <= result <= high_ms:
-        raise InvalidOption(f"{what}={value!r}: must be from {low_ms / 1000:g} s to {high_ms / 1000:g} s")
-    return result
+    # Compared before it is rounded: neither an infinity nor a huge int has a rounded form.
+    if (
+        abs(seconds) <= high_ms / 1000
+        and low_ms <= (result := math.ceil(round(seconds * 1000, 3))) <= high_ms
+    ):
+        return result
+    raise InvalidOption(f"{what}={value!r:.80}: must be from {low_ms / 1000:g} s to {high_ms / 1000:g} s")
 
 
 def instant_ms(value: datetime, what: str) -> int:
     """Return an aware datetime as milliseconds since 1970.
 
     Raises:
-        InvalidOption: it has no time zone, or is more than ten years after 1970's end of time.
+        InvalidOption: it has no time zone, or lies before 1970 or after 9998.
     """
     if not isinstance(value, datetime):
         raise InvalidOption(f"{what}={value!r:.80}: expected a datetime")

@@ -89,7 +89,9 @@ def _check_headers(headers: Any) -> None:
     except UnicodeEncodeError as error:
         raise InvalidOption("headers: a string holds a lone surrogate, which has no UTF-8 form") from error
     if size > 4096:
-        raise InvalidOption(f"headers: {size} bytes, the limit is 4096; put what the job needs into its arguments")
+        raise InvalidOption(
+            f"headers: {size} bytes, the limit is 4096; put what the job needs into its arguments"
+        )
 
 
 class WorkerOptions(msgspec.Struct, frozen=True):

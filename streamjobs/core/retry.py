@@ -26,7 +26,7 @@ class Exponential(msgspec.Struct, frozen=True):
     def delay_ms(self, failures: int, draw: float) -> int:
         """Return the delay after this many failures (1 or more); `draw` is evenly from [0, 1)."""
         # 2**n overflows a float beyond n = 1023, and any cap is reached long before.
-        whole = min(self.cap, self.base * 2 ** min(failures, 64)) * 1000
+        whole = min(self.cap, self.base * 2.0 ** min(failures, 64)) * 1000
         floor = {"equal": 0.5, "full": 0.0, "none": 1.0}[self.jitter]
         return round(whole * (floor + (1 - floor) * draw))
 
@@ -70,3 +70,6 @@ class Retry(msgspec.Struct, frozen=True):
         for item in self.permanent:
             if not (isinstance(item, type) and issubclass(item, BaseException)):
                 raise InvalidOption(f"permanent={item!r:.80}: expected exception types")
+
+RECONNECT = Exponential(base=0.025, cap=2.0)
+"""Between failed tries to reach the server: 50 ms, doubling up to 2 s, the upper half drawn."""

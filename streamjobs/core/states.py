@@ -40,7 +40,11 @@ MOVES: dict[str, frozenset[Move]] = {
     "release": frozenset({(State.RUNNING, State.WAITING)}),
     "bury": frozenset({(State.RUNNING, State.DEAD)}),
     "cancel": frozenset(
-        {(State.SCHEDULED, State.CANCELLED), (State.WAITING, State.CANCELLED), (State.RUNNING, State.CANCELLED)}
+        {
+            (State.SCHEDULED, State.CANCELLED),
+            (State.WAITING, State.CANCELLED),
+            (State.RUNNING, State.CANCELLED),
+        }
     ),
     "replay": frozenset({(State.DEAD, State.WAITING)}),
     "purge": frozenset({(State.DEAD, None)}),

@@ -35,11 +35,11 @@ class Check(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """All that the folder holds, read once. `index` has one path per row of the full-text table."""
+    """All that the folder holds, read once. `indexed` has one path per row of the full-text table."""
 
     files: list[str]
     dead: list[str]
-    index: list[str]
+    indexed: list[str]
     events: list[Event]
     database: Path
 
@@ -55,11 +55,11 @@ def read(folder: Path) -> Evidence:
     database = folder / "index.db"
     with closing(sqlite3.connect(database)) as connection:
         rows = connection.execute("SELECT path FROM files LEFT JOIN paths ON paths.id = files.rowid")
-        index = [str(path) for (path,) in rows]
+        indexed = [str(path) for (path,) in rows]
     return Evidence(
         files=(folder / "files.txt").read_text("utf-8").splitlines(),
         dead=[str(job["args"]["path"]) for job in dead["jobs"]],
-        index=index,
+        indexed=indexed,
         events=[json.loads(line) for line in lines],
         database=database,
     )
@@ -85,7 +85,7 @@ def index_holds_the_others(seen: Evidence) -> Check:
     """Each other file has one row, and nothing else has one."""
     others = sorted(set(seen.files) - set(seen.dead))
     text = f"the index holds exactly the {len(others)} others, one row each"
-    return Check(sorted(seen.index) == others, text + _difference(others, seen.index))
+    return Check(sorted(seen.indexed) == others, text + _difference(others, seen.indexed))
 
 
 def _difference(wanted: Iterable[str], got: list[str]) -> str:
@@ -97,8 +97,8 @@ def _difference(wanted: Iterable[str], got: list[str]) -> str:
 
 def search_finds(seen: Evidence) -> Check:
     """A search for a symbol finds the file that defines it, by Python's own symbol tables."""
-    pairs = [pair for path in sorted(seen.index)[::_EVERY] for pair in _top_level(path)[:1]]
-    pairs += [(name, path) for name, end in _KNOWN.items() for path in seen.index if path.endswith(f"/{end}")]
+    pairs = [pair for path in sorted(seen.indexed)[::_EVERY] for pair in _top_level(path)[:1]]
+    pairs += [(name, path) for name, end in _KNOWN.items() for path in seen.indexed if path.endswith(f"/{end}")]
     query = "SELECT path FROM files JOIN paths ON paths.id = files.rowid WHERE files MATCH ?"
     with closing(sqlite3.connect(seen.database)) as connection:
         lost = [

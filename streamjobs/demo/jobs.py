@@ -5,7 +5,6 @@ SyntaxError and ValueError make the job dead at once. Anything else is temporary
 "database is locked": the other writer is gone in a few milliseconds, so the first delays are short.
 """
 
-import os
 from pathlib import Path
 
 from streamjobs import Context, Exponential, Retry, StreamJobs
@@ -13,7 +12,7 @@ from streamjobs.demo import index, journal
 
 DATABASE = "index.db"
 
-app = StreamJobs(namespace=os.environ.get("STREAMJOBS_NAMESPACE", "sj"))
+app = StreamJobs()
 
 
 @app.job(

@@ -59,17 +59,21 @@ def run(
         0 only if the check holds, else 1.
     """
     place = (folder or Path(tempfile.mkdtemp(prefix="streamjobs-demo-"))).resolve()
-    code: int | None = None
+    keep = True
     try:
         with _exit_on_sigterm():
             code = _Demo(url or f"embedded://{place}/server", place, progress, say).show(files)
+        keep = code != 0
     except DemoFailed as error:
-        code = 1
         say(f"the demo failed: {error}")
+        code = 1
+    except BaseException:
+        keep = False
+        raise
     finally:
-        if folder is None and code != 1:
+        if folder is None and not keep:
             shutil.rmtree(place, ignore_errors=True)
-    if folder is not None or code:
+    if folder is not None or keep:
         say(f"everything is kept in {place}")
     return code
 

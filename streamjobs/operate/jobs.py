@@ -120,7 +120,9 @@ def outcome(status: JobStatus) -> Any:
             return status.result
         case State.DEAD:
             raise JobFailed(
-                f"job {status.id} is dead: {status.reason}: {status.error}", reason=status.reason, error=status.error
+                f"job {status.id} is dead: {status.reason}: {status.error}",
+                reason=status.reason,
+                error=status.error,
             )
         case State.CANCELLED:
             raise JobCancelled(f"job {status.id} was cancelled: {status.reason}")

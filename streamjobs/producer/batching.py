@@ -14,6 +14,7 @@ import msgspec
 
 from streamjobs.core.errors import NotSent, OutcomeUnknown, StreamJobsError, Unavailable, UsageError
 from streamjobs.core.job import Job
+from streamjobs.core.retry import RECONNECT
 from streamjobs.protocol import intake
 from streamjobs.protocol.calls import Call
 from streamjobs.protocol.intake import Accepted, Batch
@@ -128,7 +129,9 @@ class Lane:
                 shipments.append(shipment)
                 jobs += shipment.jobs
             elif not shipment.abandoned:
-                shipment.settle(NotSent(f"not sent to {self.keys.queue} before its deadline; nothing was enqueued"))
+                shipment.settle(
+                    NotSent(f"not sent to {self.keys.queue} before its deadline; nothing was enqueued")
+                )
             self._waiting.popleft()
         return self._sending(shipments, jobs, now) if jobs else None
 
@@ -186,5 +189,5 @@ class Lane:
         sending.settle(accepted)
 
     def pause_s(self, draw: float) -> float:
-        """Return how long to wait after a failure: 50 ms, doubling with each in a row to 2 s, upper half drawn."""
-        return min(2.0, 0.025 * 2 ** min(self._tries, 10)) * (0.5 + 0.5 * draw)
+        """Return how long to wait after the last failure; `draw` is evenly from [0, 1)."""
+        return RECONNECT.delay_ms(self._tries, draw) / 1000

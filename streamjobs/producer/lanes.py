@@ -84,7 +84,9 @@ class Cargo(Generic[H]):
                 place = len(results)
                 results.append(_UNSETTLED)
                 if not isinstance(job, Job):
-                    results[place] = UsageError(f"item {place}: expected a job made by call(), not {job!r:.80}")
+                    results[place] = UsageError(
+                        f"item {place}: expected a job made by call(), not {job!r:.80}"
+                    )
                     continue
                 lane = lane_of(job)
                 if lane is not current:

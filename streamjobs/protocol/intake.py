@@ -92,7 +92,14 @@ def schedule(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = ""
     words: list[Word] = [clock, batch.number, batch.token]
     for job in jobs:
         key = job.meta.dedupe_key
-        words += (job.kind, job.body, encode_meta(job.meta), job.delay_ms, job.at_ms, DEDUPE_TTL_MS if key else 0)
+        words += (
+            job.kind,
+            job.body,
+            encode_meta(job.meta),
+            job.delay_ms,
+            job.at_ms,
+            DEDUPE_TTL_MS if key else 0,
+        )
         if key:
             named.append(keys.dedupe(key))
     return Call("schedule", named, words, lambda raw: _accepted(raw, "d"))

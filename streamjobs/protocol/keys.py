@@ -114,7 +114,9 @@ _KINDS = {
     "workers": "hash",
 }
 _PREFIXES = ("dedupe:", "producer:", "result:", "metrics:")
-_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}:(?:\{[A-Za-z0-9_.-]{1,64}(?:/\d+)?\}:(?P<name>.+)|(?P<queues>queues))\Z", re.DOTALL)
+_KEY = re.compile(
+    r"[A-Za-z0-9_.-]{1,64}:(?:\{[A-Za-z0-9_.-]{1,64}(?:/\d+)?\}:(?P<name>.+)|(?P<queues>queues))\Z", re.DOTALL
+)
 
 
 def describe(key: str) -> str | None:

@@ -68,7 +68,7 @@ def make_group(keys: QueueKeys) -> Command[None]:
 
 
 def read(streams: Sequence[str], consumer: str, count: int, block_ms: int | None) -> Command[Any]:
-    """Read fresh entries; `count` is per stream. The reply stays raw: `claims` decodes each stream's part."""
+    """Read fresh entries, `count` per stream. The reply stays raw: `claims` decodes a stream's part."""
     words: list[Word] = ["XREADGROUP", "GROUP", GROUP, consumer, "COUNT", count]
     if block_ms is not None:
         words += ("BLOCK", block_ms)

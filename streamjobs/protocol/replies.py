@@ -42,7 +42,7 @@ _PROSE = {
     "is loading the dataset": "LOADING",
     "the stream key no longer exists": "UNBLOCKED",
     # What fakeredis answers to a read of a stream that is gone.
-    "XGROUP subcommand requires the key to exist": "NOGROUP",
+    "xgroup subcommand requires the key to exist": "NOGROUP",
     # Only a script that has written nothing can be killed.
     "script killed by user": "KILLED",
     "is not an integer or out of range": "SCRIPT",

@@ -80,7 +80,10 @@ def complete(keys: QueueKeys, groups: Sequence[Finished], clock: str = "") -> Ca
 
 
 def retry(
-    keys: QueueKeys, consumer: str, groups: Sequence[tuple[str, Sums, Sequence[Postponement]]], clock: str = ""
+    keys: QueueKeys,
+    consumer: str,
+    groups: Sequence[tuple[str, Sums, Sequence[Postponement]]],
+    clock: str = "",
 ) -> Call[Words]:
     """Send failed claims, grouped by kind, to the set of retries."""
     table = KeyTable(keys.stream, keys.retries, keys.bodies, keys.moved, keys.suspects, keys.scheduled)
@@ -88,7 +91,10 @@ def retry(
 
 
 def snooze(
-    keys: QueueKeys, consumer: str, groups: Sequence[tuple[str, Sums, Sequence[Postponement]]], clock: str = ""
+    keys: QueueKeys,
+    consumer: str,
+    groups: Sequence[tuple[str, Sums, Sequence[Postponement]]],
+    clock: str = "",
 ) -> Call[Words]:
     """Send claims, grouped by kind, to the set of scheduled ones, uncharged."""
     table = KeyTable(keys.stream, keys.scheduled, keys.bodies, keys.moved, keys.suspects, keys.retries)
@@ -118,7 +124,9 @@ def bury(
     keys: QueueKeys, consumer: str, groups: Sequence[tuple[str, Sums, Sequence[Death]]], clock: str = ""
 ) -> Call[Words]:
     """Send claims, grouped by kind, to the dead stream."""
-    table = KeyTable(keys.stream, keys.dead, keys.dead_ids, keys.moved, keys.suspects, keys.totals, keys.metrics)
+    table = KeyTable(
+        keys.stream, keys.dead, keys.dead_ids, keys.moved, keys.suspects, keys.totals, keys.metrics
+    )
     words: list[Word] = [clock, consumer, keys.done]
     for kind, sums, items in groups:
         words += (kind, len(items), len(sums), *_sums(sums))

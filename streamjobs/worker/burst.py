@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 
-from streamjobs.client.aio import AsyncExecutor
 from streamjobs.protocol import upkeep
 from streamjobs.worker.fetch import Fetcher
-from streamjobs.worker.queues import WorkerQueue
 from streamjobs.worker.settle import Settler
 from streamjobs.worker.start import Starter
+from streamjobs.worker.station import Station
 
 
 class Burst:
@@ -16,16 +15,9 @@ class Burst:
     name = "burst"
 
     def __init__(
-        self,
-        executor: AsyncExecutor,
-        queues: list[WorkerQueue],
-        fetcher: Fetcher,
-        starter: Starter,
-        settler: Settler,
-        stop: Callable[[], None],
+        self, station: Station, fetcher: Fetcher, starter: Starter, settler: Settler, stop: Callable[[], None]
     ) -> None:
-        self._executor = executor
-        self._queues = queues
+        self._station = station
         self._fetcher = fetcher
         self._starter = starter
         self._settler = settler
@@ -34,7 +26,7 @@ class Burst:
     async def tick(self) -> float:
         """Stop the worker if all is done."""
         if self._fetcher.idle and self._starter.idle and self._settler.idle:
-            requests = [one for queue in self._queues for one in upkeep.undone(queue.keys)]
-            if all(count == 0 for count in await self._executor.run_all(requests)):
+            requests = [one for queue in self._station.queues for one in upkeep.undone(queue.keys)]
+            if all(count == 0 for count in await self._station.executor.run_all(requests)):
                 self._stop()
         return 0.05

@@ -2,10 +2,12 @@
 
 from time import monotonic
 
-from streamjobs.core.execution import Ending
-from streamjobs.worker.queues import WorkerQueue
+from streamjobs.worker.execution import Ending, Execution
 from streamjobs.worker.run import Runner
 from streamjobs.worker.start import Starter
+from streamjobs.worker.station import Station
+
+EVERY_S = 0.1
 
 
 class Deadlines:
@@ -13,30 +15,26 @@ class Deadlines:
 
     name = "deadlines"
 
-    def __init__(
-        self, queues: list[WorkerQueue], runner: Runner, starter: Starter, grace_s: float, every_s: float = 0.1
-    ) -> None:
-        self._queues = queues
+    def __init__(self, station: Station, runner: Runner, starter: Starter) -> None:
+        self._queues = station.queues
+        self._grace_s = station.options.ms("grace") / 1000
         self._runner = runner
         self._starter = starter
-        self._grace_s = grace_s
-        self._every_s = every_s
 
     async def tick(self) -> float:
         """Look at every running job once."""
         now = monotonic()
         for queue in self._queues:
-            for held in list(queue.held.values()):
-                execution = held.execution
-                if execution is None or execution.deadline is None or held.claim.settling:
-                    continue
-                if now < execution.deadline or execution.task is None:
-                    continue
-                if execution.ending is Ending.NONE:
-                    execution.ending = Ending.DEADLINE
-                    if execution.handler.is_async:
-                        execution.task.cancel()
-                elif execution.ending is Ending.DEADLINE and now >= execution.deadline + self._grace_s:
-                    self._runner.abandon(queue, held, execution)
+            for execution in list(queue.held.values()):
+                if execution.runs and execution.deadline is not None and now >= execution.deadline:
+                    self._overdue(execution, now - execution.deadline)
         self._starter.release_stale(now)
-        return self._every_s
+        return EVERY_S
+
+    def _overdue(self, execution: Execution, late_s: float) -> None:
+        if execution.ending is Ending.NONE:
+            execution.ending = Ending.DEADLINE
+            if execution.handler and execution.handler.is_async and execution.task:
+                execution.task.cancel()
+        elif execution.ending is Ending.DEADLINE and late_s >= self._grace_s:
+            self._runner.abandon(execution)

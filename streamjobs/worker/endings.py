@@ -5,34 +5,25 @@ from typing import Any
 import msgspec
 
 from streamjobs.core import codec
-from streamjobs.core.execution import Execution
 from streamjobs.core.job import (
     ERROR_CHARS,
-    FRESH,
     HISTORY_LENGTH,
     Attempt,
     Bury,
-    Claim,
-    Meta,
     Retry,
     Snooze,
 )
 from streamjobs.protocol.leases import Giveback
 from streamjobs.protocol.settle import Death, Ending, Postponement
+from streamjobs.worker.execution import Execution
 
 
-def ending(claim: Claim, execution: Execution | None, result: bytes) -> Ending:
+def ending(execution: Execution, result: bytes) -> Ending:
     """Return the fence of a claim with what its job owns; `result` says how it ended."""
-    meta = execution.meta if execution else _meta(claim)
-    job = meta.id or claim.entry.decode()
-    return Ending(claim.entry, claim.deliveries, job, meta.dedupe_key, meta.result_ttl_ms, result)
-
-
-def _meta(claim: Claim) -> Meta:
-    try:
-        return codec.decode_meta(claim.meta)
-    except codec.DecodeFailed:
-        return FRESH
+    claim, meta = execution.claim, execution.meta
+    return Ending(
+        claim.entry, claim.deliveries, execution.local_id, meta.dedupe_key, meta.result_ttl_ms, result
+    )
 
 
 def done(value: object) -> bytes:
@@ -55,19 +46,19 @@ def clean(text: str) -> str:
     return text[:ERROR_CHARS].encode("utf-8", "replace").decode()
 
 
-def _history(claim: Claim, meta: Meta, last: Attempt | None) -> tuple[Attempt, ...]:
+def _history(execution: Execution, last: Attempt | None) -> tuple[Attempt, ...]:
     """Return the last attempts: those that meta tells of, the starts that ended in a crash, and the last."""
     crashes = []
-    for start in claim.starts.split():
+    for start in execution.claim.starts.split():
         worker, _, when = start.rpartition("@")
         at = when.partition("/")[0]
         crashes.append(Attempt(int(at) if at.isdigit() else 0, 0, "the process died", "crash", worker))
-    return (*meta.history, *crashes, *([last] if last else []))[-HISTORY_LENGTH:]
+    return (*execution.meta.history, *crashes, *([last] if last else []))[-HISTORY_LENGTH:]
 
 
 def postponement(execution: Execution, decision: Retry | Snooze, consumer: str, now_ms: int) -> Postponement:
     """Return what is written for a retry or a snooze: the meta that the job carries on."""
-    claim, meta = execution.claim, execution.meta
+    meta = execution.meta
     failed = None
     changes: dict[str, Any] = {"id": execution.local_id, "crashes": execution.crashes}
     if isinstance(decision, Retry):
@@ -75,30 +66,29 @@ def postponement(execution: Execution, decision: Retry | Snooze, consumer: str, 
         changes["failures"] = meta.failures + 1
     else:
         changes[decision.why] = getattr(meta, decision.why) + 1
-    changes["history"] = _history(claim, meta, failed)
+    changes["history"] = _history(execution, failed)
     new = codec.encode_meta(msgspec.structs.replace(meta, **changes))
-    return Postponement(ending(claim, execution, b""), decision.delay_ms, new)
+    return Postponement(ending(execution, b""), decision.delay_ms, new)
 
 
-def death(claim: Claim, execution: Execution | None, decision: Bury, consumer: str, now_ms: int) -> Death:
+def death(execution: Execution, decision: Bury, consumer: str, now_ms: int) -> Death:
     """Return what is written of a dead job."""
-    meta = execution.meta if execution else _meta(claim)
-    number = execution.attempt if execution else 1
+    number = execution.attempt
     error = clean(decision.error)
     last = Attempt(now_ms, number, error, decision.error_class, consumer) if decision.charged else None
-    history = codec.encode_json(_history(claim, meta, last))
+    history = codec.encode_json(_history(execution, last))
     attempts = number if decision.charged else number - 1
-    kept = dead(decision.reason, error)
-    return Death(ending(claim, execution, kept), decision.reason, error, attempts, history)
+    return Death(ending(execution, dead(decision.reason, error)), decision.reason, error, attempts, history)
 
 
-def giveback(claim: Claim, execution: Execution | None, *, held_alone: bool = False) -> Giveback:
+def giveback(execution: Execution, *, held_alone: bool = False) -> Giveback:
     """Return what is written of a claim given back: a start that does not count is taken back.
 
     A first delivery is never marked, and its start would be presumed a crash by the next holder: hence -1.
     """
-    marked = execution is not None and execution.marked
-    return Giveback(claim.entry, claim.deliveries, int(claim.deliveries == 1 or marked), held_alone)
+    claim = execution.claim
+    mark = int(claim.deliveries == 1 or execution.marked)
+    return Giveback(claim.entry, claim.deliveries, mark, held_alone)
 
 
 def counters(decision: Retry | Snooze | Bury) -> tuple[str, ...]:

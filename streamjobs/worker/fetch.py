@@ -4,22 +4,21 @@ Only what can start is claimed: free slots, and a read-ahead worth at most `read
 the rate measured here, so that no-op jobs come 500 at a time and a ten-minute job is never hoarded.
 """
 
-import asyncio
-from random import Random
 from time import monotonic
 
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.core.errors import Unavailable
 from streamjobs.core.failpoints import failpoint
-from streamjobs.core.options import WorkerOptions
 from streamjobs.protocol import leases
 from streamjobs.protocol.intake import MAX_BATCH_JOBS
-from streamjobs.worker.queues import WorkerQueue
+from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.run import Runner
 from streamjobs.worker.start import Starter
+from streamjobs.worker.station import Station
 
 PATIENCE_MS = 1000
 """Block at most this long where the server cannot be told to end a read."""
+BURST_BLOCK_MS = 100
 
 
 class Fetcher:
@@ -27,27 +26,20 @@ class Fetcher:
 
     name = "fetch"
 
-    def __init__(
-        self,
-        reader: AsyncExecutor,
-        executor: AsyncExecutor,
-        queues: list[WorkerQueue],
-        starter: Starter,
-        runner: Runner,
-        consumer: str,
-        options: WorkerOptions,
-        random: Random,
-    ) -> None:
+    def __init__(self, station: Station, reader: AsyncExecutor, starter: Starter, runner: Runner) -> None:
+        """`reader`: the executor that waits for fresh entries."""
+        options = station.options
         self._reader = reader
-        self._executor = executor
-        self._queues = queues
+        self._executor = station.executor
+        self._queues = station.queues
+        self._consumer = station.consumer
+        self._random = station.random
         self._starter = starter
         self._runner = runner
-        self._consumer = consumer
         self._sweep_s = options.ms("sweep") / 1000
         self._read_ahead_s = options.ms("read_ahead") / 1000
-        self._block_ms = options.ms("block")
-        self._random = random
+        # A burst asks whether all is done between two reads.
+        self._block_ms = min(options.ms("block"), BURST_BLOCK_MS) if options.burst else options.ms("block")
         self._turn = 0
         self._rate = 0.0
         self._measured_at = monotonic()
@@ -98,9 +90,7 @@ class Fetcher:
         now = monotonic()
         elapsed = now - self._measured_at
         if elapsed > 0.02:
-            rate = (self._runner.finished - self._measured) / elapsed
-            # A falling rate is believed at once: it means longer jobs, and hoarding them is the worse mistake.
-            self._rate = min(rate, 0.5 * self._rate + 0.5 * rate) if rate < self._rate else rate
+            self._rate = (self._runner.finished - self._measured) / elapsed
             self._measured_at, self._measured = now, self._runner.finished
 
     async def _read(self, room: int) -> None:
@@ -121,7 +111,7 @@ class Fetcher:
             self._starter.add(by_stream[stream], leases.claims(entries, monotonic()))
 
     def _block(self) -> int | None:
-        """Return how long to wait on the server: until the next sweep, or not at all with claims still to start."""
+        """Return how long to wait on the server: to the next sweep, or not at all with claims to start."""
         if self._starter.waiting:
             return None
         until_sweep = min(queue.next_sweep for queue in self._queues) - monotonic()

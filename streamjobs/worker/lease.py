@@ -6,45 +6,40 @@ import threading
 from collections.abc import Callable
 from time import monotonic
 
-from streamjobs.client import Connections
+from streamjobs.client.sync import SyncExecutor
 from streamjobs.core.errors import StreamJobsError
-from streamjobs.core.execution import Execution
 from streamjobs.protocol import leases
-from streamjobs.worker.queues import Held, WorkerQueue
+from streamjobs.worker.execution import Execution, WorkerQueue
 from streamjobs.worker.service import Complaints
+from streamjobs.worker.station import Station
 
 log = logging.getLogger("streamjobs.worker")
 
 MOST = 500
-BLOCKED_S = 1.0
+BLOCKED_S = 0.5
 """An event loop that has not moved for this long is named in a warning."""
 
-Verdict = Callable[[WorkerQueue, Held, int, str], None]
+Verdict = Callable[[Execution, int, str], None]
 """Takes, in the loop, a claim (at this delivery count) that is LOST, CANCELLED or EXPIRED."""
 
 
 class LeaseKeeper:
     """Renews every claim older than a third of its lease: read ahead, running, decided but not settled."""
 
-    def __init__(
-        self,
-        connections: Connections,
-        queues: list[WorkerQueue],
-        consumer: str,
-        verdict: Verdict,
-        overdue_s: float,
-    ) -> None:
-        """`overdue_s`: seconds after its deadline for which a job is still renewed."""
-        self._executor = connections.sync()
-        self._queues = queues
-        self._consumer = consumer
+    def __init__(self, station: Station, executor: SyncExecutor, verdict: Verdict) -> None:
+        """Run in the worker's event loop; `start` begins."""
+        self._executor = executor
+        self._queues = station.queues
+        self._consumer = station.consumer
         self._verdict = verdict
-        self._overdue_s = overdue_s
+        # A job past its deadline by more than this is given up: its handler does not end.
+        self._overdue_s = station.options.ms("grace") / 1000
         self._loop = asyncio.get_running_loop()
         self._stop = threading.Event()
         self._complaints = Complaints()
-        self._beat_at = monotonic()
-        self._every_s = min(queue.lease_ms for queue in queues) / 6000
+        self._asked_at: float | None = None
+        """When the loop was asked for a sign of life that it has not given."""
+        self._every_s = min(queue.lease_ms for queue in self._queues) / 6000
         self._thread = threading.Thread(target=self._run, name="streamjobs-lease", daemon=True)
         self.renewed = 0
 
@@ -75,17 +70,19 @@ class LeaseKeeper:
         for at in range(0, len(due), MOST):
             self._renew(queue, due[at : at + MOST])
         for one in held:
-            if queue.expired(one.claim, monotonic()):
-                self._tell(queue, one, one.claim.deliveries, "EXPIRED")
+            # By the local clock, which goes on while the server cannot be reached.
+            if monotonic() - one.claim.claimed_at > queue.lease_ms / 1000:
+                self._tell(one, one.claim.deliveries, "EXPIRED")
 
-    def _overdue(self, held: Held, now: float) -> bool:
-        execution = held.execution
-        if execution is None or execution.deadline is None:
-            return False
-        return not held.claim.settling and now > execution.deadline + self._overdue_s
+    def _overdue(self, execution: Execution, now: float) -> bool:
+        deadline = execution.deadline
+        return deadline is not None and not execution.settling and now > deadline + self._overdue_s
 
-    def _renew(self, queue: WorkerQueue, due: list[Held]) -> None:
-        renewals = [_renewal(one) for one in due]
+    def _renew(self, queue: WorkerQueue, due: list[Execution]) -> None:
+        renewals = [
+            leases.Renewal(one.claim.entry, one.claim.deliveries, one.local_id, one.meta.dedupe_key)
+            for one in due
+        ]
         sent_at = monotonic()
         try:
             words = self._executor.run(leases.renew(queue.keys, self._consumer, renewals))
@@ -94,13 +91,13 @@ class LeaseKeeper:
             return
         for index, one in enumerate(due):
             if index in words:
-                self._tell(queue, one, renewals[index].deliveries, words[index])
+                self._tell(one, renewals[index].deliveries, words[index])
             else:
                 one.claim.claimed_at = sent_at
                 self.renewed += 1
 
-    def _tell(self, queue: WorkerQueue, held: Held, deliveries: int, word: str) -> None:
-        self._in_loop(lambda: self._verdict(queue, held, deliveries, word))
+    def _tell(self, execution: Execution, deliveries: int, word: str) -> None:
+        self._in_loop(lambda: self._verdict(execution, deliveries, word))
 
     def _in_loop(self, action: Callable[[], None]) -> None:
         try:
@@ -110,32 +107,23 @@ class LeaseKeeper:
             self._stop.set()
 
     def _watch_loop(self) -> None:
-        """Name the job that keeps the event loop from moving."""
-        silent_s = monotonic() - self._beat_at
-        if silent_s > BLOCKED_S:
+        """Ask the event loop for a sign of life; name the job that keeps it from giving one."""
+        if self._asked_at is None:
+            self._asked_at = monotonic()
+            self._in_loop(self._answer)
+        elif (silent_s := monotonic() - self._asked_at) > BLOCKED_S:
             who = self._running_now()
             self._complaints.say(
                 "blocked",
                 "the event loop has not moved for %.1f s: %s blocks it; use a plain function, or await",
                 silent_s,
-                f"{who.handler.kind} (job {who.job_id})" if who else "something",
+                f"{who.kind} (job {who.job_id})" if who else "something",
             )
-        self._in_loop(self._beat)
 
-    def _beat(self) -> None:
-        self._beat_at = monotonic()
+    def _answer(self) -> None:
+        self._asked_at = None
 
     def _running_now(self) -> Execution | None:
         task = asyncio.current_task(self._loop)
-        for queue in self._queues:
-            for held in list(queue.held.values()):
-                if held.execution is not None and held.execution.task is task:
-                    return held.execution
-        return None
-
-
-def _renewal(held: Held) -> leases.Renewal:
-    claim, execution = held.claim, held.execution
-    if execution is None:
-        return leases.Renewal(claim.entry, claim.deliveries, "")
-    return leases.Renewal(claim.entry, claim.deliveries, execution.local_id, execution.meta.dedupe_key)
+        held = [one for queue in self._queues for one in list(queue.held.values())]
+        return next((one for one in held if one.task is not None and one.task is task), None)

@@ -1,13 +1,13 @@
 """Promote what is due, and sleep by the bell until the next is: one worker on time, the others rarely."""
 
-from random import Random
 from time import monotonic
 
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.core.failpoints import failpoint
 from streamjobs.protocol import upkeep
+from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.fetch import Fetcher
-from streamjobs.worker.queues import ServerClock, WorkerQueue
+from streamjobs.worker.station import Station
 
 LONGEST_S = 5.0
 """Nobody sleeps longer: should the promoter die, the next to wake takes its place."""
@@ -18,31 +18,18 @@ class Promoter:
 
     name = "promote"
 
-    def __init__(
-        self,
-        executor: AsyncExecutor,
-        sleeper: AsyncExecutor,
-        queues: list[WorkerQueue],
-        fetcher: Fetcher,
-        consumer: str,
-        clock: ServerClock,
-        random: Random,
-        note: str,
-    ) -> None:
-        self._executor = executor
+    def __init__(self, station: Station, sleeper: AsyncExecutor, fetcher: Fetcher) -> None:
+        """`sleeper`: the executor that waits for bells."""
+        self._station = station
         self._sleeper = sleeper
-        self._queues = queues
         self._fetcher = fetcher
-        self._consumer = consumer
-        self._clock = clock
-        self._random = random
-        self._note = note
-        self._due = dict.fromkeys(queues, 0.0)
+        self._note = str(station.options.concurrency)
+        self._due = dict.fromkeys(station.queues, 0.0)
         self._heard: set[WorkerQueue] = set()
 
     async def tick(self) -> float:
         """Promote where something is due, then sleep until the next is, or a bell rings."""
-        for queue in self._queues:
+        for queue in self._station.queues:
             if queue in self._heard or self._due[queue] <= monotonic():
                 await self._promote(queue)
         seconds = min(self._due.values()) - monotonic()
@@ -51,24 +38,24 @@ class Promoter:
         return 0
 
     async def _promote(self, queue: WorkerQueue) -> None:
-        call = upkeep.promote(queue.keys, self._consumer, rung=queue in self._heard, note=self._note)
-        done = await self._executor.run(call)
+        call = upkeep.promote(queue.keys, self._station.consumer, rung=queue in self._heard, note=self._note)
+        done = await self._station.executor.run(call)
         failpoint("worker.after_promote")
         self._heard.discard(queue)
-        self._clock.sync(done.now_ms)
+        self._station.clock.sync(done.now_ms)
         if done.next_ms == 0:
             seconds = 0.0
         elif done.leads and done.next_ms > 0:
             seconds = min(LONGEST_S, done.next_ms / 1000)
         else:
-            seconds = LONGEST_S * (0.8 + 0.2 * self._random.random())
+            seconds = LONGEST_S * (0.8 + 0.2 * self._station.random.random())
         self._due[queue] = monotonic() + seconds
 
     async def _sleep(self, seconds: float) -> None:
         # BLPOP takes 0 for "for ever".
-        wait = upkeep.wait_for_bell([queue.keys.bell for queue in self._queues], max(0.002, seconds))
+        wait = upkeep.wait_for_bell([queue.keys.bell for queue in self._station.queues], max(0.002, seconds))
         bell = await self._sleeper.run(wait)
-        for queue in self._queues:
+        for queue in self._station.queues:
             if queue.keys.bell == bell:
                 self._heard.add(queue)
                 queue.rung = True

@@ -9,39 +9,21 @@ from random import Random
 from time import monotonic
 from typing import Any
 
-from streamjobs.core import context
-from streamjobs.core.classify import Rule, classify
+from streamjobs.core import failpoints
+from streamjobs.core.classify import Rule
 from streamjobs.core.codec import DecodeFailed, decode_meta
 from streamjobs.core.decide import decide
-from streamjobs.core.errors import Cancel, Permanent, RateLimited, Snooze, Temporary
-from streamjobs.core.execution import Ending, Execution
-from streamjobs.core.failpoints import failpoint
-from streamjobs.core.job import (
-    FRESH,
-    Bury,
-    Cancelled,
-    Decision,
-    Interrupted,
-    Meta,
-    Outcome,
-    Raised,
-    Returned,
-    Snoozed,
-    TimedOut,
-    Undecodable,
-    Unknown,
-)
-from streamjobs.core.job import Retry as RetryDecision
+from streamjobs.core.job import FRESH, Bury, Decision, Outcome, Raised, Retry, Returned, Undecodable, Unknown
 from streamjobs.core.registry import Handler, stranger
-from streamjobs.core.retry import Retry
-from streamjobs.worker.queues import Held, WorkerQueue
+from streamjobs.core.retry import Retry as Policy
+from streamjobs.worker import context, outcomes
+from streamjobs.worker.execution import Ending, Execution
 from streamjobs.worker.settle import Settler
 from streamjobs.worker.threads import Threads
 
 log = logging.getLogger("streamjobs.worker")
 
-_POLICY = Retry()
-_context_copy = contextvars.copy_context
+_POLICY = Policy()
 
 
 class Runner:
@@ -59,98 +41,120 @@ class Runner:
         self.state: Any = None
         self.running = 0
         self.stuck = 0
+        """Handlers that were abandoned and have not ended."""
         self.finished = 0
         """Jobs that have ended here, whatever came of them; grows for as long as the worker lives."""
         self.on_end: Callable[[], None] = lambda: None
         """Called after each end, for whoever waits for a free slot."""
 
-    def prepare(self, queue: WorkerQueue, held: Held) -> Execution | None:
-        """Decode a claim; one that no handler here can run is settled at once, and None returned."""
-        claim = held.claim
-        try:
-            meta = decode_meta(claim.meta) if claim.meta else FRESH
-            if not claim.kind:
-                raise DecodeFailed("the entry has no field kind")
-        except DecodeFailed as error:
-            self._settle(queue, held, FRESH, _POLICY, Undecodable(str(error)))
-            return None
+    def prepare(self, execution: Execution) -> bool:
+        """Find the handler of a claim; False, and the claim settled, when no handler here can run it."""
+        claim = execution.claim
+        if claim.meta:
+            try:
+                execution.meta = decode_meta(claim.meta)
+            except DecodeFailed as error:
+                return self._refuse(execution, Undecodable(str(error)))
         handler = self._handlers.get(claim.kind)
         if handler is None:
-            handler = stranger(claim.kind.decode("utf-8", "replace"))
-        held.execution = Execution(claim, handler, meta, queue.keys.queue, queue.keys.tag, self.state)
-        if not handler.known:
-            self._settle(queue, held, meta, _POLICY, Unknown())
-            return None
-        return held.execution
+            if not claim.kind:
+                return self._refuse(execution, Undecodable("the entry has no field kind"))
+            execution.handler = stranger(claim.kind.decode("utf-8", "replace"))
+            return self._refuse(execution, Unknown())
+        execution.handler = handler
+        return True
 
-    def start(self, queue: WorkerQueue, held: Held, execution: Execution) -> None:
+    def start(self, execution: Execution) -> None:
         """Start the handler in a task of its own."""
         handler = execution.handler
+        assert handler is not None
         try:
-            args, kwargs = handler.signature.decode(held.claim.body)
+            args, kwargs = handler.signature.decode(execution.claim.body)
         except DecodeFailed as error:
-            self._settle(queue, held, execution.meta, handler.options.retry, Undecodable(str(error)))
+            self._refuse(execution, Undecodable(str(error)))
             return
+        execution.state = self.state
         if handler.signature.wants_context:
-            args = (execution.context, *args)
+            args = (context.Context(execution), *args)
         self.running += 1
-        execution.started = monotonic()
+        execution.started = started = monotonic()
         if handler.timeout_s is not None:
-            execution.deadline = execution.started + handler.timeout_s
-        execution.task = self._loop.create_task(self._run(queue, held, execution, args, kwargs))
+            execution.deadline = started + handler.timeout_s
+        # A third of create_task's cost is what it does around this.
+        execution.task = asyncio.Task(
+            self._run(execution, handler, args, kwargs), loop=self._loop, name="streamjobs-job"
+        )
 
     async def _run(
-        self, queue: WorkerQueue, held: Held, execution: Execution, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, execution: Execution, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
-        outcome: Outcome
-        handler = execution.handler
         context.current.set(execution)
         try:
-            failpoint("worker.before_handler")
+            if failpoints.armed:
+                failpoints.failpoint("worker.before_handler")
             if handler.is_async:
                 value = await handler.function(*args, **kwargs)
             else:
-                function = handler.function
-                value = await self._threads.submit(_context_copy(), lambda: function(*args, **kwargs))
-            failpoint("worker.after_handler")
+                value = await self._in_thread(handler.function, args, kwargs)
+            if failpoints.armed:
+                failpoints.failpoint("worker.after_handler")
         except BaseException as error:
-            outcome = self._outcome(execution, error)
-            if isinstance(error, (KeyboardInterrupt, SystemExit)) and handler.is_async:
-                # asyncio lets these two end the loop; the job is settled all the same.
-                log.error("job %s raised %r", execution.job_id, error)
+            outcome = outcomes.of_error(execution, error, self._rules)
+            execution.traceback = "".join(traceback.format_exception(error))
+            self._ended(execution, outcome)
         else:
-            self._returned(queue, held, execution, value)
-            return
-        self._ended(queue, held, execution, outcome)
+            self._ended(execution, Returned(value))
 
-    def _returned(self, queue: WorkerQueue, held: Held, execution: Execution, value: object) -> None:
-        """Settle a success; the plain one, without result or key, in the shortest way."""
+    def _in_thread(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> "asyncio.Future[Any]":
+        return self._threads.submit(contextvars.copy_context(), lambda: function(*args, **kwargs))
+
+    def _ended(self, execution: Execution, outcome: Outcome) -> None:
+        # The task's context holds the execution: with this the pair is freed at once, not by the collector.
+        execution.task = None
         if execution.abandoned:
             self.stuck -= 1
             return
         self.running -= 1
         self.finished += 1
-        meta = execution.meta
+        if isinstance(outcome, Returned):
+            self._returned(execution, outcome)
+        elif execution.ending is Ending.LOST:
+            execution.queue.drop(execution)
+        else:
+            self._decide(execution, outcome)
+        self.on_end()
+
+    def _returned(self, execution: Execution, outcome: Returned) -> None:
+        """Settle a success, also one that comes late: the first one counts, whoever brings it."""
         run_s = monotonic() - execution.started
+        meta = execution.meta
         if meta is FRESH:
-            self._settler.returned(queue, held, execution.handler.kind, run_s)
-        else:
-            self._decided(queue, held, execution, Returned(value), run_s)
-        self.on_end()
-
-    def _ended(self, queue: WorkerQueue, held: Held, execution: Execution, outcome: Outcome) -> None:
-        if execution.abandoned:
-            self.stuck -= 1
+            self._settler.returned(execution, run_s)
             return
-        self.running -= 1
-        self.finished += 1
-        if execution.ending is Ending.LOST:
-            queue.held.pop(held.claim.entry, None)
-        else:
-            self._decided(queue, held, execution, outcome, monotonic() - execution.started)
-        self.on_end()
+        try:
+            kept = outcome.value if meta.result_ttl_ms else None
+            self._settler.decided(execution, self._decision(execution, Returned(kept)), run_s)
+        except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
+            self._decide(execution, Raised(f"the result cannot be kept: {error}", "bug", permanent=True))
 
-    def abandon(self, queue: WorkerQueue, held: Held, execution: Execution) -> None:
+    def _decide(self, execution: Execution, outcome: Outcome) -> None:
+        decision = self._decision(execution, outcome)
+        self._report(execution, decision)
+        self._settler.decided(execution, decision)
+
+    def _decision(self, execution: Execution, outcome: Outcome) -> Decision:
+        policy = execution.handler.options.retry if execution.handler else _POLICY
+        return decide(outcome, execution.meta, policy, self._random.random())
+
+    def _refuse(self, execution: Execution, outcome: Outcome) -> bool:
+        """Settle a claim that cannot be started."""
+        self.finished += 1
+        self._decide(execution, outcome)
+        return False
+
+    def abandon(self, execution: Execution) -> None:
         """Settle a job whose handler does not end, and give its slot to others.
 
         It is retried no sooner than a lease from now, since the old run goes on.
@@ -158,90 +162,33 @@ class Runner:
         execution.abandoned = True
         self.running -= 1
         self.stuck += 1
-        log.error("job %s (%s) does not end: abandoned", execution.job_id, execution.handler.kind)
-        outcome = self._timed_out(execution)
-        decision = decide(outcome, execution.meta, execution.handler.options.retry, self._random.random())
-        if isinstance(decision, RetryDecision):
-            delay_ms = max(decision.delay_ms, queue.lease_ms)
-            decision = RetryDecision(delay_ms, decision.error, decision.error_class)
+        log.error("job %s (%s) does not end: abandoned", execution.job_id, execution.kind)
+        decision = self._decision(execution, outcomes.timed_out(execution))
+        if isinstance(decision, Retry):
+            delay_ms = max(decision.delay_ms, execution.queue.lease_ms)
+            decision = Retry(delay_ms, decision.error, decision.error_class)
         self._report(execution, decision)
-        self._settler.decided(queue, held, execution.handler.kind, decision)
+        self._settler.decided(execution, decision)
         self.on_end()
 
     def close(self) -> None:
         """End the threads that are idle."""
         self._threads.close(0.5)
 
-    def _outcome(self, execution: Execution, error: BaseException) -> Outcome:
-        if isinstance(error, asyncio.CancelledError):
-            if execution.ending is Ending.DEADLINE:
-                return self._timed_out(execution)
-            if execution.ending is not Ending.NONE:
-                return Interrupted()
-        match error:
-            case Snooze():
-                return Snoozed(max(0, round(error.seconds * 1000)))
-            case Cancel():
-                return Cancelled(str(error))
-            case RateLimited():
-                return Raised(_text(error), "rate_limited", uncharged=True, after_ms=_after_ms(error.after))
-        policy = execution.handler.options.retry
-        permanent = isinstance(error, (Permanent, *policy.permanent))
-        after_ms = _after_ms(error.after) if isinstance(error, Temporary) else None
-        cause = error.__cause__ if isinstance(error, Temporary | Permanent) and error.__cause__ else error
-        outcome = Raised(_text(error), classify(cause, self._rules), permanent=permanent, after_ms=after_ms)
-        execution.traceback = "".join(traceback.format_exception(error))
-        return outcome
-
-    def _timed_out(self, execution: Execution) -> TimedOut:
-        return TimedOut(round((execution.handler.timeout_s or 0) * 1000))
-
-    def _decided(
-        self, queue: WorkerQueue, held: Held, execution: Execution, outcome: Outcome, run_s: float
-    ) -> None:
-        meta, handler = execution.meta, execution.handler
-        decision = decide(outcome, meta, handler.options.retry, self._random.random())
-        self._report(execution, decision)
-        if isinstance(outcome, Returned) and not meta.result_ttl_ms:
-            decision = decide(Returned(None), meta, handler.options.retry, 0.0)
-        try:
-            self._settler.decided(queue, held, handler.kind, decision, run_s)
-        except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
-            problem = Raised(f"the result cannot be kept: {error}", "bug", permanent=True)
-            self._decided(queue, held, execution, problem, run_s)
-
-    def _settle(self, queue: WorkerQueue, held: Held, meta: Meta, policy: Retry, outcome: Outcome) -> None:
-        """Settle a claim that was not started."""
-        decision = decide(outcome, meta, policy, self._random.random())
-        kind = held.execution.handler.kind if held.execution else "_undecodable"
-        if isinstance(decision, Bury):
-            entry = held.claim.entry.decode()
-            log.error("job %s:%s is dead: %s: %s", queue.keys.tag, entry, decision.reason, decision.error)
-        self.finished += 1
-        self._settler.decided(queue, held, kind, decision)
-
     def _report(self, execution: Execution, decision: Decision) -> None:
-        if not isinstance(decision, RetryDecision | Bury):
+        if isinstance(decision, Bury):
+            what = f"is dead ({decision.reason})"
+        elif isinstance(decision, Retry):
+            what = f"fails, again in {decision.delay_ms / 1000:.1f} s"
+        else:
             return
-        what = "is dead" if isinstance(decision, Bury) else f"fails, again in {decision.delay_ms / 1000:.1f} s"
         log.warning(
             "job %s (%s, attempt %d) %s: %s%s",
             execution.job_id,
-            execution.handler.kind,
+            execution.kind,
             execution.attempt,
             what,
             decision.error,
             "\n" + execution.traceback if execution.traceback else "",
+            extra={"job_id": execution.job_id, "kind": execution.kind, "queue": execution.queue.keys.queue},
         )
-
-
-def _text(error: BaseException) -> str:
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:
-        # An exception whose own text fails must not take the worker along.
-        return type(error).__name__
-
-
-def _after_ms(after: float | None) -> int | None:
-    return None if after is None else max(0, round(after * 1000))

@@ -7,6 +7,7 @@ from time import monotonic
 from typing import Protocol
 
 from streamjobs.core.errors import OutcomeUnknown, Unavailable
+from streamjobs.core.retry import RECONNECT
 
 log = logging.getLogger("streamjobs.worker")
 
@@ -40,18 +41,20 @@ class Complaints:
 
 
 class Backoff:
-    """Pauses between failures in a row: 50 ms doubling to 2 s, the upper half drawn."""
+    """The pauses between failures in a row."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
         self._failures = 0
 
     def reset(self) -> None:
+        """Begin anew after a success."""
         self._failures = 0
 
     def pause_s(self) -> float:
+        """Take note of a failure; return how long to wait before the next try."""
         self._failures += 1
-        return min(2.0, 0.05 * 2 ** min(self._failures - 1, 10)) * (0.5 + 0.5 * self._random.random())
+        return RECONNECT.delay_ms(self._failures, self._random.random()) / 1000
 
 
 async def run_service(service: Service, stop: asyncio.Event, complaints: Complaints, random: Random) -> None:

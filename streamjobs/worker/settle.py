@@ -1,25 +1,24 @@
-"""Write decisions: whatever gathered while the last flush was under way goes in the next, one call per move."""
+"""Write decisions: what gathered while one flush was under way goes in the next, one call per move."""
 
 import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
-from random import Random
 from typing import Any, assert_never
 
 import msgspec
 
-from streamjobs.client.aio import AsyncExecutor
 from streamjobs.core.errors import OutcomeUnknown, StreamJobsError, Unavailable
-from streamjobs.core.execution import Execution
 from streamjobs.core.failpoints import failpoint
 from streamjobs.core.job import Bury, Cancel, Complete, Decision, Release, Retry, Snooze
 from streamjobs.protocol import leases, settle
 from streamjobs.protocol.calls import Call
 from streamjobs.worker import endings
-from streamjobs.worker.queues import Held, ServerClock, WorkerQueue
+from streamjobs.worker.clock import ServerClock
+from streamjobs.worker.execution import Execution, WorkerQueue
 from streamjobs.worker.service import Backoff, Complaints
+from streamjobs.worker.station import Station
 
 log = logging.getLogger("streamjobs.worker")
 
@@ -31,26 +30,40 @@ MOST = 500
 class Item(msgspec.Struct, frozen=True):
     """One claim of a move other than complete: what is written, and the counters that grow by one."""
 
-    held: Held
-    kind: str
+    execution: Execution
     words: Any
     counters: tuple[str, ...] = ()
 
 
+class Successes:
+    """Successes of one kind: plain ones that own nothing beside their entry, full ones, and their times."""
+
+    def __init__(self) -> None:
+        self.plain: list[Execution] = []
+        self.full: list[tuple[Execution, settle.Ending]] = []
+        self.run_s = 0.0
+        self.started_s = 0.0
+
+    def group(self, kind: str, clock: ServerClock) -> settle.Finished:
+        """Return what is written of them."""
+        entries = [one.claim.entry for one in self.plain]
+        endings = [ending for _, ending in self.full]
+        count = len(entries) + len(endings)
+        # An entry's id begins with the ms at which it became ready.
+        ready_ms = sum(int(entry[:13]) for entry in entries) + sum(int(one.entry[:13]) for one in endings)
+        wait_ms = max(0, round(self.started_s * 1000 + count * clock.offset_ms) - ready_ms)
+        sums = {"run_us": round(self.run_s * 1_000_000), "wait_ms": wait_ms}
+        return settle.Finished(kind, entries, endings, sums)
+
+
 class Pile:
-    """What gathered for one queue: successes by kind, the other moves as lists."""
+    """What gathered for one queue: successes by kind, and the other moves."""
 
     def __init__(self, queue: WorkerQueue) -> None:
         self.queue = queue
         self.size = 0
-        self.plain: dict[str, list[Held]] = {}
-        self.sums: dict[str, list[float]] = {}
-        self.full: dict[str, list[tuple[Held, settle.Ending]]] = {}
+        self.successes: dict[str, Successes] = {}
         self.moves: dict[str, list[Item]] = {}
-
-    def add(self, move: str, item: Item) -> None:
-        """Take one claim of a move other than complete."""
-        self.moves.setdefault(move, []).append(item)
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -58,17 +71,17 @@ class Written(msgspec.Struct, frozen=True):
 
     queue: WorkerQueue
     call: Call[Any]
-    held: list[Held]
+    executions: list[Execution]
 
 
 class Settler:
     """Gathers decisions and writes them; a claim is held, and its lease kept, until that has worked."""
 
-    def __init__(self, executor: AsyncExecutor, consumer: str, clock: ServerClock, random: Random) -> None:
-        self._executor = executor
-        self._consumer = consumer
-        self._clock = clock
-        self._backoff = Backoff(random)
+    def __init__(self, station: Station) -> None:
+        self._executor = station.executor
+        self._consumer = station.consumer
+        self._clock = station.clock
+        self._backoff = Backoff(station.random)
         self._complaints = Complaints()
         self._piles: list[Pile] = []
         self._open: dict[WorkerQueue, Pile] = {}
@@ -82,44 +95,49 @@ class Settler:
         """Whether everything that was decided has been written."""
         return self._flushing is None
 
-    def returned(self, queue: WorkerQueue, held: Held, kind: str, run_s: float) -> None:
+    def returned(self, execution: Execution, run_s: float) -> None:
         """Take a success that owns nothing beside its entry: the common case, kept short."""
-        held.claim.settling = True
-        pile = self._pile(queue)
-        pile.plain.setdefault(kind, []).append(held)
-        self._time(pile, held, kind, run_s)
+        successes = self._successes(execution, run_s)
+        successes.plain.append(execution)
 
-    def decided(self, queue: WorkerQueue, held: Held, kind: str, decision: Decision, run_s: float = 0.0) -> None:
+    def decided(self, execution: Execution, decision: Decision, run_s: float = 0.0) -> None:
         """Take any other decision."""
-        held.claim.settling = True
-        pile = self._pile(queue)
-        execution = held.execution
         match decision:
             case Complete(value):
-                ending = endings.ending(held.claim, execution, endings.done(value))
-                pile.full.setdefault(kind, []).append((held, ending))
-                self._time(pile, held, kind, run_s)
+                ending = endings.ending(execution, endings.done(value))
+                self._successes(execution, run_s).full.append((execution, ending))
             case Retry() | Snooze():
-                assert execution is not None
                 words = endings.postponement(execution, decision, self._consumer, self._clock.now_ms())
                 move = "retry" if isinstance(decision, Retry) else "snooze"
-                pile.add(move, Item(held, kind, words, endings.counters(decision)))
+                self._add(move, execution, words, endings.counters(decision))
             case Bury():
-                death = endings.death(held.claim, execution, decision, self._consumer, self._clock.now_ms())
-                pile.add("bury", Item(held, kind, death, endings.counters(decision)))
+                death = endings.death(execution, decision, self._consumer, self._clock.now_ms())
+                self._add("bury", execution, death, endings.counters(decision))
             case Cancel(reason):
-                ending = endings.ending(held.claim, execution, endings.cancelled(reason))
-                pile.add("cancel", Item(held, kind, ending))
+                self._add("cancel", execution, endings.ending(execution, endings.cancelled(reason)))
             case Release():
-                pile.add("release", Item(held, kind, endings.giveback(held.claim, execution)))
+                self.release(execution)
             case _:
                 assert_never(decision)
 
-    def release(self, queue: WorkerQueue, held: Held, *, held_alone: bool = False) -> None:
-        """Give back a claim that was not started."""
-        held.claim.settling = True
-        giveback = endings.giveback(held.claim, None, held_alone=held_alone)
-        self._pile(queue).add("release", Item(held, "", giveback))
+    def release(self, execution: Execution, *, held_alone: bool = False) -> None:
+        """Give a claim back; `held_alone` when it waited in vain for a process of its own."""
+        self._add("release", execution, endings.giveback(execution, held_alone=held_alone))
+
+    def _successes(self, execution: Execution, run_s: float) -> Successes:
+        pile = self._pile(execution.queue)
+        execution.settling = True
+        successes = pile.successes.get(execution.kind)
+        if successes is None:
+            successes = pile.successes[execution.kind] = Successes()
+        successes.run_s += run_s
+        successes.started_s += execution.started
+        return successes
+
+    def _add(self, move: str, execution: Execution, words: Any, counters: tuple[str, ...] = ()) -> None:
+        execution.settling = True
+        pile = self._pile(execution.queue)
+        pile.moves.setdefault(move, []).append(Item(execution, words, counters))
 
     def _pile(self, queue: WorkerQueue) -> Pile:
         pile = self._open.get(queue)
@@ -131,16 +149,22 @@ class Settler:
             self._flushing = asyncio.create_task(self._flush_all(), name="streamjobs-settle")
         return pile
 
-    def _time(self, pile: Pile, held: Held, kind: str, run_s: float) -> None:
-        sums = pile.sums.setdefault(kind, [0.0, 0.0])
-        sums[0] += run_s
-        # An entry's id begins with the ms at which it became ready.
-        sums[1] += max(0.0, self._clock.now_ms() - run_s * 1000 - int(held.claim.entry[:13]))
-
     async def drained(self) -> None:
         """Wait until everything that was decided has been written."""
         while self._flushing is not None:
             await asyncio.wait([self._flushing])
+
+    async def close(self) -> bool:
+        """Give up on what has not been written; return whether that was nothing.
+
+        What was not written stays claimed, and falls to another worker when its lease has ended.
+        """
+        if self._flushing is None:
+            return True
+        self._flushing.cancel()
+        await asyncio.wait([self._flushing])
+        log.error("not everything could be settled: other workers will run it again after a lease")
+        return False
 
     async def _flush_all(self) -> None:
         try:
@@ -181,35 +205,36 @@ class Settler:
             await self._executor.run_all([leases.make_group(queue.keys)])
 
     def _answered(self, one: Written, answer: Any, *, repeated: bool) -> None:
-        lost = set(answer) if isinstance(answer, dict) else {i for i, w in enumerate(answer) if w in ("LOST", "GONE")}
+        lost = (
+            set(answer)
+            if isinstance(answer, dict)
+            else {i for i, w in enumerate(answer) if w in ("LOST", "GONE")}
+        )
         if one.call.script == "complete":
-            self.done += len(one.held) - len(lost)
+            self.done += len(one.executions) - len(lost)
         elif one.call.script in ("retry", "bury"):
-            self.failed += len(one.held) - len(lost)
-        for index in lost:
-            self.lost += 1
-            claim = one.held[index].claim
-            # After a repetition, "lost" may be this worker's own first try.
-            if not repeated:
-                job = f"{one.queue.keys.tag}:{claim.entry.decode()}"
-                log.warning("%s of %s came too late: another worker holds or has ended it", one.call.script, job)
-        for held in one.held:
-            one.queue.held.pop(held.claim.entry, None)
+            self.failed += len(one.executions) - len(lost)
+        self.lost += len(lost)
+        # After a repetition, "lost" may be this worker's own first try.
+        for index in () if repeated else lost:
+            job = one.executions[index].job_id
+            log.warning(
+                "%s of job %s came too late: another worker holds or has ended it", one.call.script, job
+            )
+        for execution in one.executions:
+            one.queue.drop(execution)
 
     def _calls(self, pile: Pile) -> Iterable[Written]:
         keys = pile.queue.keys
-        if pile.sums:
-            groups, held = [], []
-            for kind, (run_s, wait_ms) in pile.sums.items():
-                plain, full = pile.plain.get(kind, []), pile.full.get(kind, [])
-                sums = {"run_us": round(run_s * 1_000_000), "wait_ms": round(wait_ms)}
-                entries = [one.claim.entry for one in plain]
-                groups.append(settle.Finished(kind, entries, [ending for _, ending in full], sums))
-                held += [*plain, *(one for one, _ in full)]
-            yield Written(pile.queue, settle.complete(keys, groups), held)
+        if pile.successes:
+            groups = [one.group(kind, self._clock) for kind, one in pile.successes.items()]
+            executions = []
+            for one in pile.successes.values():
+                executions += [*one.plain, *(execution for execution, _ in one.full)]
+            yield Written(pile.queue, settle.complete(keys, groups), executions)
         for move, items in pile.moves.items():
-            items.sort(key=lambda item: item.kind)
-            yield Written(pile.queue, self._call(pile.queue, move, items), [item.held for item in items])
+            items.sort(key=_kind)
+            yield Written(pile.queue, self._call(pile.queue, move, items), [item.execution for item in items])
 
     def _call(self, queue: WorkerQueue, move: str, items: list[Item]) -> Call[Any]:
         words = [item.words for item in items]
@@ -218,9 +243,15 @@ class Settler:
         if move == "cancel":
             return settle.cancel(queue.keys, self._consumer, words)
         groups = []
-        for kind, group in groupby(items, key=lambda item: item.kind):
+        for kind, group in groupby(items, key=_kind):
             rows = list(group)
             sums = Counter(name for row in rows for name in row.counters)
             groups.append((kind, dict(sums), [row.words for row in rows]))
-        build = {"retry": settle.retry, "snooze": settle.snooze, "bury": settle.bury}[move]
+        if move == "bury":
+            return settle.bury(queue.keys, self._consumer, groups)
+        build = settle.retry if move == "retry" else settle.snooze
         return build(queue.keys, self._consumer, groups)
+
+
+def _kind(item: Item) -> str:
+    return item.execution.kind

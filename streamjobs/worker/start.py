@@ -12,15 +12,14 @@ from collections.abc import Coroutine
 from time import monotonic
 from typing import Any
 
-from streamjobs.client.aio import AsyncExecutor
 from streamjobs.core.decide import crashed
 from streamjobs.core.errors import StreamJobsError
-from streamjobs.core.execution import Execution
-from streamjobs.core.job import Claim, Release
+from streamjobs.core.job import Claim
 from streamjobs.protocol import leases
-from streamjobs.worker.queues import Held, WorkerQueue
+from streamjobs.worker.execution import Execution, WorkerQueue
 from streamjobs.worker.run import Runner
 from streamjobs.worker.settle import Settler
+from streamjobs.worker.station import Station
 
 log = logging.getLogger("streamjobs.worker")
 
@@ -37,17 +36,16 @@ STALE_S = 0.5
 class Starter:
     """Holds what was fetched and not started, and starts it as slots come free."""
 
-    def __init__(
-        self, executor: AsyncExecutor, consumer: str, runner: Runner, settler: Settler, concurrency: int
-    ) -> None:
-        self._executor = executor
-        self._consumer = consumer
+    def __init__(self, station: Station, runner: Runner, settler: Settler) -> None:
+        self._station = station
         self._runner = runner
         self._settler = settler
-        self._concurrency = concurrency
-        self._ready: deque[tuple[WorkerQueue, Held, float]] = deque()
+        self._concurrency = station.options.concurrency
+        self._ready: deque[Execution] = deque()
         self._marking = 0
         self._alone = False
+        self._filling = False
+        self._loop = asyncio.get_running_loop()
         self._empty = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self.stopping = False
@@ -73,98 +71,106 @@ class Starter:
 
     def add(self, queue: WorkerQueue, claims: list[Claim]) -> None:
         """Take claims in, and start what can be started."""
-        now = monotonic()
+        add, ready = queue.add, self._ready
         for claim in claims:
-            held = queue.add(claim)
-            if held is not None:
-                self._ready.append((queue, held, now))
-        self.fill()
+            execution = add(claim)
+            if execution is not None:
+                ready.append(execution)
+        self._fill()
 
-    def fill(self) -> None:
+    def _fill(self) -> None:
         """Start ready claims into free slots."""
-        if not self._ready or self._alone or self.stopping:
+        self._filling = False
+        if self.stopping:
             return
         now = monotonic()
         ready, runner, most = self._ready, self._runner, self._concurrency - self._marking
         while ready and runner.running < most and not self._alone:
-            queue, held, _ = ready.popleft()
-            if queue.held.get(held.claim.entry) is held:
-                self._begin(queue, held, now)
+            execution = ready.popleft()
+            if execution.queue.holds(execution):
+                self._begin(execution, now)
 
-    def _begin(self, queue: WorkerQueue, held: Held, now: float) -> None:
-        if queue.expired(held.claim, now):
+    def _begin(self, execution: Execution, now: float) -> None:
+        claim = execution.claim
+        if now - claim.claimed_at > execution.queue.lease_ms / 1000:
             # This process was frozen: another may hold the job by now, and its handler must not start.
-            self._settler.release(queue, held)
-            return
-        execution = self._runner.prepare(queue, held)
-        if execution is None:
-            return
-        if held.claim.deliveries == 1 and not execution.meta.crashes:
-            self._runner.start(queue, held, execution)
-        else:
-            self._admit(queue, held, execution)
+            self._settler.release(execution)
+        elif self._runner.prepare(execution):
+            if claim.deliveries == 1 and not execution.meta.crashes:
+                self._runner.start(execution)
+            else:
+                self._admit(execution)
 
-    def _admit(self, queue: WorkerQueue, held: Held, execution: Execution) -> None:
+    def _admit(self, execution: Execution) -> None:
+        assert execution.handler is not None
         crashes = execution.crashes
         if crashes >= execution.handler.options.retry.max_crashes:
             decision = crashed(f"{crashes} starts ended with the death of their process")
-            log.error("job %s is dead: %s", execution.job_id, decision.error)
-            self._settler.decided(queue, held, execution.handler.kind, decision)
+            log.error("job %s is dead (crash_limit): %d starts never ended", execution.job_id, crashes)
+            self._settler.decided(execution, decision)
         elif crashes < ALONE_FROM:
-            self._spawn(self._mark_and_start(queue, held, execution))
-        elif held.claim.releases >= ENOUGH_RELEASES:
-            self._runner.start(queue, held, execution)
+            self._spawn(self._mark_and_start(execution))
+        elif execution.claim.releases >= ENOUGH_RELEASES:
+            self._runner.start(execution)
         elif self._alone:
-            self._settler.release(queue, held, held_alone=True)
+            self._settler.release(execution, held_alone=True)
         else:
             self._alone = True
-            self._spawn(self._run_alone(queue, held, execution))
+            self._spawn(self._run_alone(execution))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name="streamjobs-suspect")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _mark_and_start(self, queue: WorkerQueue, held: Held, execution: Execution) -> None:
+    async def _mark_and_start(self, execution: Execution) -> None:
         self._marking += 1
         try:
-            marked = await self._mark(queue, held, execution)
+            marked = await self._mark(execution)
         finally:
             self._marking -= 1
         if marked:
-            self._runner.start(queue, held, execution)
+            self._runner.start(execution)
         self._on_end()
 
-    async def _mark(self, queue: WorkerQueue, held: Held, execution: Execution) -> bool:
+    async def _mark(self, execution: Execution) -> bool:
         """Record the start that is about to happen; False when the claim is not to start here."""
-        if held.claim.deliveries > 1:
+        queue, claim = execution.queue, execution.claim
+        if claim.deliveries > 1:
             try:
-                words = await self._executor.run(leases.suspect(queue.keys, self._consumer, [held.claim]))
+                words = await self._station.executor.run(
+                    leases.suspect(queue.keys, self._station.consumer, [claim])
+                )
             except StreamJobsError as error:
                 log.warning("cannot mark job %s: %s", execution.job_id, error)
-                self._settler.release(queue, held)
+                self._settler.release(execution)
                 return False
-            if words or queue.held.get(held.claim.entry) is not held:
-                queue.held.pop(held.claim.entry, None)
+            if words or not queue.holds(execution):
+                queue.drop(execution)
                 return False
             execution.marked = True
         if self.stopping:
-            self._settler.decided(queue, held, execution.handler.kind, Release())
+            self._settler.release(execution)
             return False
         return True
 
-    async def _run_alone(self, queue: WorkerQueue, held: Held, execution: Execution) -> None:
-        try:
-            if not await self._emptied():
-                self._settler.release(queue, held, held_alone=True)
-            elif await self._mark(queue, held, execution):
-                log.warning("job %s runs alone: %d starts never ended", execution.job_id, execution.crashes)
-                self._runner.start(queue, held, execution)
-                if execution.task is not None:
-                    await asyncio.wait([execution.task])
-        finally:
-            self._alone = False
-            self._on_end()
+    async def _run_alone(self, execution: Execution) -> None:
+        task = None
+        if not await self._emptied():
+            self._settler.release(execution, held_alone=True)
+        elif await self._mark(execution):
+            log.warning("job %s runs alone: %d starts never ended", execution.job_id, execution.crashes)
+            self._runner.start(execution)
+            task = execution.task
+        if task is not None:
+            task.add_done_callback(lambda _: self._company())
+        else:
+            self._company()
+
+    def _company(self) -> None:
+        """Start others again."""
+        self._alone = False
+        self._on_end()
 
     async def _emptied(self) -> bool:
         deadline = monotonic() + EMPTY_WITHIN_S
@@ -179,10 +185,10 @@ class Starter:
 
     def release_stale(self, now: float) -> None:
         """Give back what has waited too long for a slot."""
-        while self._ready and now - self._ready[0][2] > STALE_S:
-            queue, held, _ = self._ready.popleft()
-            if queue.held.get(held.claim.entry) is held:
-                self._settler.release(queue, held)
+        while self._ready and now - self._ready[0].read_at > STALE_S:
+            execution = self._ready.popleft()
+            if execution.queue.holds(execution):
+                self._settler.release(execution)
 
     def stop(self) -> None:
         """Start nothing more, and give back what was not started."""
@@ -192,13 +198,18 @@ class Starter:
         self.room.set()
 
     async def stopped(self) -> None:
-        """Wait until the suspects' tasks have ended."""
+        """Wait until no suspect is on its way to a start."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 
     def _on_end(self) -> None:
-        if self._runner.running < self._concurrency:
-            self.fill()
+        # Many jobs end in one turn of the loop: the slots that they free are filled at its end, together.
+        if not self._filling:
+            self._filling = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._fill()
         self.room.set()
         if self._alone:
             self._empty.set()

@@ -62,7 +62,11 @@ class Threads:
             self._threads.discard(threading.current_thread())
 
     def _rest(
-        self, loop: asyncio.AbstractEventLoop, future: "asyncio.Future[Any]", value: Any, error: BaseException | None
+        self,
+        loop: asyncio.AbstractEventLoop,
+        future: "asyncio.Future[Any]",
+        value: Any,
+        error: BaseException | None,
     ) -> None:
         with self._lock:
             self._idle += 1

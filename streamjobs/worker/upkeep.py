@@ -1,9 +1,12 @@
 """What a worker does once a minute: announce its queues, and forget consumers that are gone."""
 
-from streamjobs.client.aio import AsyncExecutor
+from typing import Any
+
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.protocol import intake, leases, upkeep
-from streamjobs.worker.queues import ServerClock, WorkerQueue
+from streamjobs.protocol.calls import Command
+from streamjobs.worker.execution import WorkerQueue
+from streamjobs.worker.station import Station
 
 EVERY_S = 60.0
 GONE_AFTER_MS = 600_000
@@ -15,26 +18,29 @@ class Upkeep:
 
     name = "upkeep"
 
-    def __init__(
-        self, executor: AsyncExecutor, namespace: str, queues: list[WorkerQueue], clock: ServerClock
-    ) -> None:
-        self._executor = executor
-        self._namespace = namespace
-        self._queues = queues
-        self._clock = clock
+    def __init__(self, station: Station) -> None:
+        self._executor = station.executor
+        self._namespace = station.namespace
+        self._queues = station.queues
+        self._clock = station.clock
 
     async def tick(self) -> float:
         """Do one round."""
-        await self._executor.run(intake.announce(self._namespace, [queue.keys.queue for queue in self._queues]))
+        await self._executor.run(
+            intake.announce(self._namespace, [queue.keys.queue for queue in self._queues])
+        )
         for queue in self._queues:
             await self._forget(queue)
         return EVERY_S
 
     async def _forget(self, queue: WorkerQueue) -> None:
-        seen, consumers = await self._executor.run_all([upkeep.workers(queue.keys), upkeep.consumers(queue.keys)])
+        requests: list[Command[Any]] = [upkeep.workers(queue.keys), upkeep.consumers(queue.keys)]
+        seen, consumers = await self._executor.run_all(requests)
         gone = set()
         if isinstance(seen, dict):
-            gone |= {name for name, (at_ms, _) in seen.items() if at_ms < self._clock.now_ms() - GONE_AFTER_MS}
+            gone |= {
+                name for name, (at_ms, _) in seen.items() if at_ms < self._clock.now_ms() - GONE_AFTER_MS
+            }
         if not isinstance(consumers, StreamJobsError):
             gone |= {name for name, (idle_ms, _) in consumers.items() if idle_ms > GONE_AFTER_MS}
         if gone:

@@ -42,7 +42,7 @@ def test_each_side_drains_what_each_side_adds(lab: Lab, adds: str, drains: str) 
     done = run_cycle(lab, Cycle(adds, drains), order)
 
     assert done.enqueued.jobs == done.drained.jobs == JOBS
-    assert 100 < done.bytes_per_job < 250
+    assert done.bytes_per_job > 100
     with redis.Redis.from_url(lab.url) as client:
         assert list(client.scan_iter(match=f"{order.namespace}:*")) == []
 

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from hashlib import sha1
 from typing import Any
 
 import pytest
@@ -57,7 +58,7 @@ def script(monkeypatch: pytest.MonkeyPatch, namespace: str) -> str:
     """A script that no server has seen before this test."""
     text = f"-- {namespace}\nredis.call('RPUSH', KEYS[1], unpack(ARGV))\nreturn redis.call('LLEN', KEYS[1])"
     monkeypatch.setattr(
-        scripts, "load", lambda name: scripts.Script(name, text, scripts.sha1(text.encode()).hexdigest())
+        scripts, "load", lambda name: scripts.Script(name, text, sha1(text.encode()).hexdigest())
     )
     return "a_test"
 
@@ -84,7 +85,7 @@ def test_words_may_be_bytes_text_or_numbers(run_all: RunAll, key: str) -> None:
 
 def test_unknown_script_is_loaded_and_run_once(run_all: RunAll, key: str, script: str) -> None:
     """After the requests of its round that could run."""
-    calls = [
+    calls: list[Request[Any]] = [
         Call(script, [key], ["a", "b"], raw),
         command("RPUSH", key, "c"),
         Call(script, [key], ["d"], raw),

@@ -99,7 +99,9 @@ class Store:
         self.silence(claims, holder)
         return self.sweep(consumer)
 
-    def release(self, *claims: Claim, consumer: str = "a", mark: int = 0, alone: bool = False) -> leases.Words:
+    def release(
+        self, *claims: Claim, consumer: str = "a", mark: int = 0, alone: bool = False
+    ) -> leases.Words:
         items = [leases.Giveback(claim.entry, claim.deliveries, mark, alone) for claim in claims]
         return self.run(leases.release(self.keys, consumer, LEASE_MS, items))
 
@@ -136,7 +138,13 @@ class Store:
         """Cancel as an operator."""
         return self.run(settle.cancel(self.keys, "", [settle.Ending(b"", 0, one) for one in jobs]))
 
-    def promote(self, consumer: str = "a", *, rung: bool = False, most: int = 200, clock: str = "") -> upkeep.Promoted:
+    def cancel_owned(self, job: str, key: str) -> list[str]:
+        """Cancel a job that may hold a dedupe key, as an operator."""
+        return self.run(settle.cancel(self.keys, "", [settle.Ending(b"", 0, job, key)]))
+
+    def promote(
+        self, consumer: str = "a", *, rung: bool = False, most: int = 200, clock: str = ""
+    ) -> upkeep.Promoted:
         return self.run(upkeep.promote(self.keys, consumer, rung=rung, note="", most=most, clock=clock))
 
     # What operators do.
@@ -168,9 +176,12 @@ class Store:
         rows = self.command("XPENDING", self.keys.stream, "workers", "-", "+", 100_000)
         return {row[0]: (row[1], row[3]) for row in rows}
 
-    def hash(self, key: str) -> dict[str, str]:
+    def raw_hash(self, key: str) -> dict[str, bytes]:
         flat = self.command("HGETALL", key)
-        return {flat[i].decode(): flat[i + 1].decode("utf-8", "replace") for i in range(0, len(flat), 2)}
+        return {flat[i].decode(): flat[i + 1] for i in range(0, len(flat), 2)}
+
+    def hash(self, key: str) -> dict[str, str]:
+        return {field: value.decode() for field, value in self.raw_hash(key).items()}
 
     def totals(self) -> dict[str, int]:
         return {field: int(value) for field, value in self.hash(self.keys.totals).items()}
@@ -193,7 +204,13 @@ class Store:
     def left(self) -> set[str]:
         """Return the names of this queue's keys that hold a trace of a job, settled ones' own included."""
         names = "stream released suspects moved scheduled retries bodies dead dead:ids".split()
-        sizes = {"stream": "XLEN", "dead": "XLEN", "released": "SCARD", "scheduled": "ZCARD", "retries": "ZCARD"}
+        sizes = {
+            "stream": "XLEN",
+            "dead": "XLEN",
+            "released": "SCARD",
+            "scheduled": "ZCARD",
+            "retries": "ZCARD",
+        }
         found = {name for name in names if self.command(sizes.get(name, "HLEN"), self.keys.base + name)}
         cursor: bytes = b"0"
         while True:
@@ -229,6 +246,8 @@ def later(claim: Claim, delay_ms: int = 1000, key: str = "", **meta: Any) -> set
     return settle.Postponement(ending(claim, dedupe_key=key), delay_ms, carried)
 
 
-def death(claim: Claim, reason: str = "permanent", error: str = "ValueError: no", **owned: Any) -> settle.Death:
+def death(
+    claim: Claim, reason: str = "permanent", error: str = "ValueError: no", **owned: Any
+) -> settle.Death:
     """Return what buries a claim."""
     return settle.Death(ending(claim, **owned), reason, error, 1, b'[{"e":"no"}]')

@@ -55,9 +55,7 @@ CASES: list[tuple[str, str, Callable[[Store], str], Move]] = [
 @pytest.mark.parametrize(
     ("key", "arrange", "move"), [case[1:] for case in CASES], ids=[f"{case[0]}-{case[1]}" for case in CASES]
 )
-def test_job_is_still_there(
-    store: Store, key: str, arrange: Callable[[Store], str], move: Move
-) -> None:
+def test_job_is_still_there(store: Store, key: str, arrange: Callable[[Store], str], move: Move) -> None:
     one = arrange(store)
     state = store.state(one)
     aside = store.keys.base + key

@@ -153,7 +153,7 @@ def test_body_is_kept_byte_by_byte(store: Store, body: bytes) -> None:
 
 
 def test_meta_is_kept_byte_by_byte(store: Store) -> None:
-    meta = Meta(headers={"a": "ü\\\"\n", "b": ""}, traceparent="00-ab", result_ttl_ms=2**53)
+    meta = Meta(headers={"a": 'ü\\"\n', "b": ""}, traceparent="00-ab", result_ttl_ms=2**53)
 
     store.enqueue(Job("mail", b"{}", "q", meta=meta))
 

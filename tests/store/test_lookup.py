@@ -63,7 +63,11 @@ def test_retrying(store: Store) -> None:
 
     found = store.lookup(claim.entry.decode())
 
-    assert (found["state"], found["retrying"], found["due_ms"]) == (b"scheduled", b"1", str(CLOCK + 5000).encode())
+    assert (found["state"], found["retrying"], found["due_ms"]) == (
+        b"scheduled",
+        b"1",
+        str(CLOCK + 5000).encode(),
+    )
 
 
 def test_promoted(store: Store) -> None:
@@ -83,7 +87,11 @@ def test_dead(store: Store) -> None:
 
     found = store.lookup(one)
 
-    assert (found["state"], found["entry"].decode(), found["reason"]) == (b"dead", store.dead_entry(one), b"permanent")
+    assert (found["state"], found["entry"].decode(), found["reason"]) == (
+        b"dead",
+        store.dead_entry(one),
+        b"permanent",
+    )
 
 
 def test_ended_with_a_result_and_finished_after_it_is_gone(store: Store) -> None:

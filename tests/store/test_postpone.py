@@ -88,7 +88,9 @@ def test_settled_claim_changes_nothing(store: Store, postpone: Postpone, zset: s
     assert store.left() == set()
 
 
-def test_late_copy_after_the_job_moved_on_changes_nothing(store: Store, postpone: Postpone, script: str) -> None:
+def test_late_copy_after_the_job_moved_on_changes_nothing(
+    store: Store, postpone: Postpone, script: str
+) -> None:
     [claim] = store.started(1)
     build = settle.retry if script == "retry" else settle.snooze
     call = build(store.keys, "a", [("mail", {}, [later(claim, 1)])])
@@ -150,7 +152,13 @@ def test_counts_what_changed_and_scales_the_sums(store: Store, script: str) -> N
 
     word = "retried" if script == "retry" else "snoozed"
     assert store.totals() == {word: 4}
-    assert store.minute() == {f"{word}:mail": 2, "ms:mail": 60, "timeout:mail": 2, f"{word}:web": 2, "ms:web": 11}
+    assert store.minute() == {
+        f"{word}:mail": 2,
+        "ms:mail": 60,
+        "timeout:mail": 2,
+        f"{word}:web": 2,
+        "ms:web": 11,
+    }
 
 
 def test_bell_rings_only_for_what_is_due_earlier_than_known(store: Store, postpone: Postpone) -> None:

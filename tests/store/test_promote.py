@@ -43,7 +43,10 @@ def test_case_D2_nothing_moves_before_it_is_due(store: Store) -> None:
 def test_case_D9_a_long_delay_gives_one_entry_at_its_time(store: Store) -> None:
     store.schedule(delayed(1, delay_ms=7_200_000), clock=str(CLOCK))
 
-    moved = [store.promote(clock=str(CLOCK + at)).moved for at in (5000, 7_199_999, 7_200_000, 7_200_001, 9_000_000)]
+    moved = [
+        store.promote(clock=str(CLOCK + at)).moved
+        for at in (5000, 7_199_999, 7_200_000, 7_200_001, 9_000_000)
+    ]
 
     assert moved == [0, 0, 1, 0, 0]
     assert store.depth() == 1
@@ -164,7 +167,10 @@ def test_an_envelope_of_others_does_not_stop_promotion(store: Store) -> None:
     store.schedule(delayed(1, at_ms=10))
 
     assert store.promote().moved == 2
-    assert [(claim.kind, claim.body) for claim in store.claim()] == [(b"", b"\x00rubbish"), (b"mail", b'{"n":1}')]
+    assert [(claim.kind, claim.body) for claim in store.claim()] == [
+        (b"", b"\x00rubbish"),
+        (b"mail", b'{"n":1}'),
+    ]
 
 
 def test_works_without_stream_and_group(bare: Store) -> None:

@@ -42,7 +42,9 @@ def test_ids_never_repeat_even_when_a_batch_failed_half_way(store: Store) -> Non
     store.command("XADD", store.keys.ids, "MAXLEN", 0, "4000000000000-0", "x", "")
     store.command("RPUSH", store.keys.dedupe("bad"), "x")
     with pytest.raises(Rejected):
-        store.schedule(delayed(0, delay_ms=9), delayed(1, delay_ms=9), delayed(2, delay_ms=9, dedupe_key="bad"))
+        store.schedule(
+            delayed(0, delay_ms=9), delayed(1, delay_ms=9), delayed(2, delay_ms=9, dedupe_key="bad")
+        )
     half = set(store.due(store.keys.scheduled))
     store.command("DEL", store.keys.dedupe("bad"))
 

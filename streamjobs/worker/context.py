@@ -1,30 +1,33 @@
 """What a handler can know of its own run."""
 
+import asyncio
 import logging
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from streamjobs.core.errors import UsageError
-
-if TYPE_CHECKING:
-    import asyncio
-
-    from streamjobs.core.execution import Execution
+from streamjobs.core.registry import Handler
+from streamjobs.worker.execution import Execution
 
 S = TypeVar("S")
 
-current: ContextVar["Execution | None"] = ContextVar("streamjobs_current", default=None)
+current: ContextVar[Execution | None] = ContextVar("streamjobs_current", default=None)
 
 
 class Context(Generic[S]):
     """The run of one job. `Context[State]` types `state`, what the app's lifespan yielded.
 
     A parameter with this annotation, the first one, is filled by the worker and is no argument of
-    the job. It is made when it is first asked for.
+    the job.
     """
 
-    def __init__(self, execution: "Execution") -> None:
+    def __init__(self, execution: Execution) -> None:
         self._execution = execution
+
+    @property
+    def _handler(self) -> Handler:
+        assert self._execution.handler is not None
+        return self._execution.handler
 
     @property
     def id(self) -> str:
@@ -33,11 +36,11 @@ class Context(Generic[S]):
 
     @property
     def kind(self) -> str:
-        return self._execution.handler.kind
+        return self._execution.kind
 
     @property
     def queue(self) -> str:
-        return self._execution.queue
+        return self._execution.queue.keys.queue
 
     @property
     def attempt(self) -> int:
@@ -47,7 +50,7 @@ class Context(Generic[S]):
     @property
     def max_attempts(self) -> int:
         """With this many failures the job is dead."""
-        return self._execution.handler.options.retry.max_attempts
+        return self._handler.options.retry.max_attempts
 
     @property
     def deliveries(self) -> int:
@@ -76,7 +79,7 @@ class Context(Generic[S]):
         return state
 
     @property
-    def lost(self) -> "asyncio.Event":
+    def lost(self) -> asyncio.Event:
         """Set when another worker holds the job, or it was cancelled: what this run does no longer counts.
 
         Plain functions look at `lost.is_set()`.
@@ -100,5 +103,5 @@ def current_job() -> Context[Any]:
     """
     execution = current.get()
     if execution is None:
-        raise UsageError("current_job(): no job runs here; call it from a handler, or from what a handler calls")
-    return execution.context
+        raise UsageError("current_job(): no job runs here; call it from what a handler calls")
+    return Context(execution)

@@ -1,0 +1,26 @@
+"""`streamjobs`: the root of all commands."""
+
+from streamjobs.cli.commands import LazyGroup, Root
+
+cli = Root(
+    "streamjobs",
+    help="Reliable background jobs on Redis Streams.",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    commands_in={
+        "worker": ("streamjobs.cli.worker", "worker", "Run jobs until told to stop."),
+        "enqueue": ("streamjobs.cli.enqueue", "enqueue", "Send jobs."),
+        "stats": ("streamjobs.cli.stats", "stats", "Show what each queue holds."),
+        "queue": ("streamjobs.cli.queue", "queue", "Show queues."),
+        "job": ("streamjobs.cli.job", "job", "Look at single jobs, and cancel them."),
+        "dead": ("streamjobs.cli.dead", "dead", "See, replay and purge dead jobs."),
+        "lua": ("streamjobs.cli.lua", "lua", "Show the scripts that the server runs."),
+        "demo": ("streamjobs.cli.demo", "demo", "See it all at work on this machine's own Python."),
+    },
+)
+
+__all__ = ["LazyGroup", "cli", "main"]
+
+
+def main() -> None:
+    """Run the command line and end the process with its exit code."""
+    cli.main(prog_name="streamjobs")

@@ -1,0 +1,183 @@
+"""What a command is told beside its own options: flag, then environment, then file, then default."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamjobs.core.errors import InvalidOption, Unavailable
+
+if TYPE_CHECKING:
+    from streamjobs.app import StreamJobs
+    from streamjobs.client import Connections
+    from streamjobs.client.sync import SyncExecutor
+    from streamjobs.protocol.keys import QueueKeys
+
+PATIENCE_S = 5.0
+"""How long a command tries to reach the server."""
+_PAUSE_S = 0.2
+_GENERAL = {"url", "namespace", "app", "color"}
+_WORKER = {"queues", "concurrency", "lease", "sweep", "grace", "log_format"}
+
+
+class Settings:
+    """The global options of one command line, and the server that they lead to."""
+
+    def __init__(self) -> None:
+        self.flags: dict[str, Any] = {}
+
+    @property
+    def as_json(self) -> bool:
+        return "as_json" in self.flags
+
+    @property
+    def quiet(self) -> bool:
+        return "quiet" in self.flags
+
+    @property
+    def verbose(self) -> bool:
+        return "verbose" in self.flags
+
+    @property
+    def color(self) -> bool | None:
+        """True, False, or None for whatever the output is."""
+        choice = self.get("color") or "auto"
+        if choice not in ("auto", "always", "never"):
+            raise InvalidOption(f"color {choice!r:.40}: use auto, always or never")
+        if choice == "auto":
+            plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+            return False if plain else None
+        return choice == "always"
+
+    def get(self, name: str) -> str | None:
+        """Return a setting from its flag, its variable or the file."""
+        value = self.flags.get(name) or self.setting(name)
+        return None if value is None else str(value)
+
+    def setting(self, name: str) -> Any:
+        """Return a setting from its variable (a text) or the file (a text, a number or a list)."""
+        return os.environ.get(f"STREAMJOBS_{name.upper()}") or self.file.get(name)
+
+    @cached_property
+    def file(self) -> dict[str, Any]:
+        """What streamjobs.toml, or [tool.streamjobs] in pyproject.toml, says in this folder."""
+        return _read_file()
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of commands without an app."""
+        from streamjobs.core.names import check_name
+        from streamjobs.protocol.keys import DEFAULT_NAMESPACE
+
+        return check_name(self.get("namespace") or DEFAULT_NAMESPACE, "namespace")
+
+    @cached_property
+    def connections(self) -> "Connections":
+        """The server of commands without an app; closed when the command ends."""
+        from streamjobs.app import DEFAULT_URL
+        from streamjobs.client import Connections
+
+        url = self.get("url") or os.environ.get("REDIS_URL") or DEFAULT_URL
+        connections = Connections(url, reply_s=PATIENCE_S)
+        click.get_current_context().find_root().call_on_close(connections.close)
+        return connections
+
+    def reach(self) -> "tuple[SyncExecutor, int]":
+        """Return the way to the server and the server's time in ms.
+
+        Raises:
+            Unavailable: it could not be reached within 5 s.
+        """
+        from streamjobs.protocol.upkeep import server_time
+
+        executor = self.connections.sync()
+        deadline = monotonic() + PATIENCE_S
+        while True:
+            try:
+                return executor, executor.run(server_time())
+            except Unavailable as error:
+                if monotonic() + _PAUSE_S >= deadline:
+                    raise Unavailable(
+                        f"{error} (for {PATIENCE_S:g} s; start the server, or name another with --url)",
+                        word=error.word,
+                    ) from error
+            sleep(_PAUSE_S)
+
+    def keys(self, queue: str) -> "QueueKeys":
+        """Return the keys of a queue in the namespace."""
+        from streamjobs.protocol.keys import QueueKeys
+
+        return QueueKeys(self.namespace, queue)
+
+    def app(self, path: str | None, *, short: bool) -> "StreamJobs":
+        """Return the app at `module:attribute`, or one without kinds, on the server and in the namespace asked for.
+
+        Args:
+            path: from -A; else from STREAMJOBS_APP or the file.
+            short: give up after 5 s where the app itself would try for longer.
+        """
+        from streamjobs.app import StreamJobs
+        from streamjobs.cli.apps import load_app
+
+        path = path or self.get("app")
+        with self._environment():
+            app = load_app(path) if path else StreamJobs()
+        patience_s = PATIENCE_S if short else None
+        app.use(self.flags.get("url"), namespace=self.flags.get("namespace"), enqueue_timeout=patience_s)
+        click.get_current_context().find_root().call_on_close(app.close)
+        return app
+
+    @contextmanager
+    def _environment(self) -> Iterator[None]:
+        """Let an app that says nothing itself find what the flags and the file say."""
+        before = {f"STREAMJOBS_{name}": os.environ.get(f"STREAMJOBS_{name}") for name in ("URL", "NAMESPACE")}
+        try:
+            for name in ("url", "namespace"):
+                if value := self.get(name):
+                    os.environ[f"STREAMJOBS_{name.upper()}"] = value
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
+
+
+def settings() -> Settings:
+    """Return the settings of the command that runs."""
+    found = click.get_current_context().find_object(Settings)
+    assert found is not None
+    return found
+
+
+def _read_file() -> dict[str, Any]:
+    import tomllib
+
+    for name, path in (("streamjobs.toml", ()), ("pyproject.toml", ("tool", "streamjobs"))):
+        file = Path(name)
+        if not file.is_file():
+            continue
+        try:
+            table: Any = tomllib.loads(file.read_text("utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InvalidOption(f"{name}: {error}") from error
+        for part in path:
+            table = table.get(part, {}) if isinstance(table, dict) else {}
+        if table:
+            return _checked(name, table)
+    return {}
+
+
+def _checked(name: str, table: dict[str, Any]) -> dict[str, Any]:
+    worker = table.get("worker", {})
+    unknown = table.keys() - _GENERAL - {"worker"} or worker.keys() - _WORKER
+    if unknown:
+        known = ", ".join(sorted(_GENERAL)) + "; under worker: " + ", ".join(sorted(_WORKER))
+        raise InvalidOption(f"{name}: unknown setting {min(unknown)!r}; known are {known}")
+    return {**{key: value for key, value in table.items() if key != "worker"}, **worker}

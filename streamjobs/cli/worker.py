@@ -1,0 +1,53 @@
+"""`streamjobs worker`."""
+
+import logging
+from typing import Any
+
+import click
+
+from streamjobs.cli.commands import Command
+from streamjobs.cli.logs import logging_to_stderr
+from streamjobs.cli.params import DURATION, QUEUES, Names, flat
+from streamjobs.cli.settings import settings
+from streamjobs.core.errors import InvalidOption
+
+_PASSED_ON = ("concurrency", "lease", "sweep", "grace")
+
+
+@click.command(cls=Command)
+@click.option("-A", "--app", "app_path", metavar="MODULE:APP", help="The app, such as jobs:app.")
+@click.option("-Q", "--queue", "queues", type=QUEUES, multiple=True, metavar="Q[,Q…]", help="Queues to serve.")
+@click.option("-c", "--concurrency", type=int, help="Jobs that run at once; default 100.")
+@click.option("--lease", type=DURATION, help="How long a job's worker may be silent; default 15s.")
+@click.option("--sweep", type=DURATION, help="How often silent workers' jobs are looked for; default 5s.")
+@click.option("--grace", type=DURATION, help="What running jobs get to end when stopped; default 25s.")
+@click.option("--burst", is_flag=True, help="End when nothing waits, runs or retries.")
+@click.option("--log-format", type=click.Choice(["text", "json"]), help="Default text.")
+def worker(app_path: str | None, queues: Names, burst: bool, **given: Any) -> int:
+    """Run jobs until told to stop.
+
+    SIGTERM or Ctrl-C: nothing more is started, running jobs get the grace time. A second one: at once.
+    Exit code 0 after a clean end, 1 if the grace ran out, 130 or 143 after a second signal.
+    """
+    chosen = {name: _setting(name) if value is None else value for name, value in given.items()}
+    options = {name: chosen[name] for name in _PASSED_ON if chosen[name] is not None}
+    names = flat(queues) or list(_setting("queues") or ())
+    if not (app_path or settings().get("app")):
+        raise InvalidOption("which app? Name it with -A MODULE:APP, such as -A jobs:app")
+    level = logging.DEBUG if settings().verbose else logging.WARNING if settings().quiet else logging.INFO
+    with logging_to_stderr(chosen["log_format"] or "text", level):
+        app = settings().app(app_path, short=False)
+        return app.run_worker(names or None, burst=burst, **options)
+
+
+def _setting(name: str) -> Any:
+    """Return an option's value from its variable or the file, read as the flag would be."""
+    text = settings().setting(name)
+    if text is None:
+        return None
+    kind = {"queues": QUEUES, "concurrency": click.INT, "log_format": click.Choice(["text", "json"])}
+    try:
+        return kind.get(name, DURATION).convert(text, None, click.get_current_context())
+    except click.UsageError as error:
+        where = f"STREAMJOBS_{name.upper()} or the file"
+        raise InvalidOption(f"{where}: {error.format_message()}") from error

@@ -1,0 +1,125 @@
+"""What a worker holds: its queues, and in each the claims on their way to being settled."""
+
+import asyncio
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from streamjobs.core.job import FRESH, Claim, Meta
+from streamjobs.core.registry import Handler
+from streamjobs.protocol.keys import QueueKeys
+from streamjobs.protocol.leases import SWEEP_BEGIN
+
+
+class Ending(Enum):
+    """Why a running handler is being ended from outside."""
+
+    NONE = "none"
+    DEADLINE = "deadline"
+    STOP = "stop"
+    """The worker stops, or cannot reach the server for a lease: the job goes back, uncharged."""
+    LOST = "lost"
+    """Another worker holds the job, or it was cancelled: whatever follows is dropped."""
+
+
+class WorkerQueue:
+    """One queue of a worker: its keys, its lease, what is held of it."""
+
+    def __init__(self, keys: QueueKeys, lease_ms: int) -> None:
+        self.keys = keys
+        self.lease_ms = lease_ms
+        self.held: dict[bytes, Execution] = {}
+        """By entry: read ahead, running, or decided and not yet settled. The lease thread reads it while the
+        loop writes it: only through `list(...)`."""
+        self.cursor = SWEEP_BEGIN
+        self.next_sweep = 0.0
+        self.rung = False
+        """Something was given back: take before reading."""
+
+    def add(self, claim: Claim) -> "Execution | None":
+        """Take a claim in; None when the entry is held already, from now on under this claim's fence."""
+        held = self.held.get(claim.entry)
+        if held is not None:
+            held.claim.deliveries = claim.deliveries
+            held.claim.claimed_at = claim.claimed_at
+            return None
+        held = self.held[claim.entry] = Execution(claim, self, None, claim.claimed_at)
+        return held
+
+    def holds(self, execution: "Execution") -> bool:
+        """Say whether this execution is still ours to run or settle."""
+        return self.held.get(execution.claim.entry) is execution
+
+    def drop(self, execution: "Execution") -> None:
+        """Hold it no more: it is settled, or another worker's."""
+        self.held.pop(execution.claim.entry, None)
+
+
+class Execution(msgspec.Struct, eq=False):
+    """One claim on its way through a worker, from the claim to the decision that settles it."""
+
+    claim: Claim
+    queue: WorkerQueue
+    handler: Handler | None = None
+    """None until the claim was looked at, and for one that names no kind."""
+    read_at: float = 0.0
+    """Monotonic seconds at which it was claimed; renewals do not change it."""
+    meta: Meta = FRESH
+    state: Any = None
+    started: float = 0.0
+    deadline: float | None = None
+    """Monotonic seconds; None for no timeout."""
+    task: asyncio.Task[None] | None = None
+    ending: Ending = Ending.NONE
+    settling: bool = False
+    """A decision is being written: what the server says of its lease no longer matters."""
+    marked: bool = False
+    """Whether `suspect` recorded this start."""
+    abandoned: bool = False
+    """Running long after its deadline, or the worker's end: settled without it, its slot given to others."""
+    traceback: str = ""
+    lost_event: asyncio.Event | None = None
+
+    @property
+    def kind(self) -> str:
+        """The kind, as counters and logs name it."""
+        return self.handler.kind if self.handler else "_undecodable"
+
+    @property
+    def local_id(self) -> str:
+        """The job's id within its queue."""
+        return self.meta.id or self.claim.entry.decode()
+
+    @property
+    def job_id(self) -> str:
+        return self.queue.keys.job_id(self.local_id)
+
+    @property
+    def enqueued_ms(self) -> int:
+        """Server time at which the job was enqueued: its id begins with it."""
+        return int(self.local_id.removeprefix("d").partition("-")[0])
+
+    @property
+    def crashes(self) -> int:
+        """Starts before this one that were never settled: those of former entries, the first start of this
+        one, which is presumed when there were further deliveries, and those that were marked.
+        """
+        claim = self.claim
+        return self.meta.crashes + (0 if claim.deliveries == 1 else max(0, 1 + claim.marks))
+
+    @property
+    def attempt(self) -> int:
+        return 1 + self.meta.failures + self.crashes
+
+    @property
+    def runs(self) -> bool:
+        """Whether its handler was started and nothing has been decided yet."""
+        return self.task is not None and not self.settling
+
+    @property
+    def lost(self) -> asyncio.Event:
+        """Set when what this run does no longer counts."""
+        if self.lost_event is None:
+            self.lost_event = asyncio.Event()
+        return self.lost_event

@@ -1,0 +1,47 @@
+"""What a handler did, from how it ended: exceptions become outcomes."""
+
+import asyncio
+
+from streamjobs.core.classify import Rule, classify
+from streamjobs.core.errors import Cancel, Permanent, RateLimited, Snooze, Temporary
+from streamjobs.core.job import Cancelled, Interrupted, Outcome, Raised, Snoozed, TimedOut
+from streamjobs.worker.execution import Ending, Execution
+
+
+def of_error(execution: Execution, error: BaseException, rules: tuple[Rule, ...]) -> Outcome:
+    """Return the outcome of a handler that raised `error`."""
+    if isinstance(error, asyncio.CancelledError) and execution.ending is not Ending.NONE:
+        return timed_out(execution) if execution.ending is Ending.DEADLINE else Interrupted()
+    match error:
+        case Snooze():
+            return Snoozed(max(0, round(error.seconds * 1000)))
+        case Cancel():
+            return Cancelled(str(error))
+        case RateLimited():
+            return Raised(text(error), "rate_limited", uncharged=True, after_ms=_after_ms(error.after))
+    cause = error.__cause__ if isinstance(error, Temporary | Permanent) and error.__cause__ else error
+    policy = execution.handler.options.retry.permanent if execution.handler else ()
+    return Raised(
+        text(error),
+        classify(cause, rules),
+        permanent=isinstance(error, (Permanent, *policy)),
+        after_ms=_after_ms(error.after) if isinstance(error, Temporary) else None,
+    )
+
+
+def timed_out(execution: Execution) -> TimedOut:
+    """Return the outcome of a handler that was still running at its deadline."""
+    timeout_s = execution.handler.timeout_s if execution.handler else None
+    return TimedOut(round((timeout_s or 0) * 1000))
+
+
+def text(error: BaseException) -> str:
+    """Return type and text of an error, even where its own text fails: it must not take the worker along."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
+
+
+def _after_ms(after: float | None) -> int | None:
+    return None if after is None else max(0, round(after * 1000))

@@ -1,0 +1,29 @@
+"""What all parts of one worker share."""
+
+import os
+import socket
+from random import Random
+
+import msgspec
+
+from streamjobs.client.aio import AsyncExecutor
+from streamjobs.core.options import WorkerOptions
+from streamjobs.worker.clock import ServerClock
+from streamjobs.worker.execution import WorkerQueue
+
+
+class Station(msgspec.Struct, frozen=True, eq=False):
+    """One worker's name, queues and options, and the way to its server."""
+
+    executor: AsyncExecutor
+    namespace: str
+    queues: list[WorkerQueue]
+    options: WorkerOptions
+    consumer: str
+    random: Random
+    clock: ServerClock
+
+
+def new_consumer() -> str:
+    """Return a name that no other start of a process has: the fence relies on it."""
+    return f"{socket.gethostname()[:40]}-{os.getpid()}-{os.urandom(4).hex()}"

@@ -1,0 +1,99 @@
+"""End a worker: give back what has not started, wait for what runs, then give that back too."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any
+
+from streamjobs.worker.execution import Ending, Execution
+from streamjobs.worker.fetch import Fetcher
+from streamjobs.worker.run import Runner
+from streamjobs.worker.settle import Settler
+from streamjobs.worker.start import Starter
+from streamjobs.worker.station import Station
+
+log = logging.getLogger("streamjobs.worker")
+
+LAST_CALL_S = 2.0
+"""How long cancelled handlers have to end before their jobs are given back without them."""
+AT_ONCE_S = 1.0
+"""How long a worker that was told to end at once takes to say so to the server."""
+
+
+class WindDown:
+    """The end of one worker. `aborting` cuts each of its waits short."""
+
+    def __init__(
+        self, station: Station, aborting: asyncio.Event, settler: Settler, runner: Runner, starter: Starter
+    ) -> None:
+        self._station = station
+        self._aborting = aborting
+        self._settler = settler
+        self._runner = runner
+        self._starter = starter
+        self._deadline = monotonic() + station.options.ms("grace") / 1000
+
+    async def run(self, fetcher: Fetcher, fetching: "asyncio.Task[None]") -> bool:
+        """Wind down; return whether every handler ended by itself and everything was settled."""
+        self._starter.stop()
+        await self._end_reading(fetcher, fetching)
+        # The last read may have brought something.
+        self._starter.stop()
+        await self._starter.stopped()
+        while self._runner.running and self._left_s() > 0:
+            self._starter.room.clear()
+            ended = asyncio.ensure_future(self._starter.room.wait())
+            await self._unless_aborting(ended, self._left_s())
+            await end([ended])
+        clean = self._runner.running == 0
+        await self._interrupt()
+        settled = asyncio.ensure_future(self._settler.drained())
+        await self._unless_aborting(settled, self._left_s())
+        if not settled.done():
+            await asyncio.wait([settled], timeout=AT_ONCE_S)
+        await end([settled])
+        return await self._settler.close() and clean
+
+    def _left_s(self) -> float:
+        return 0.0 if self._aborting.is_set() else self._deadline - monotonic()
+
+    async def _end_reading(self, fetcher: Fetcher, fetching: "asyncio.Task[None]") -> None:
+        """End a blocked read without cancelling it: a reply lost that way is a claim nobody knows of."""
+        while not fetching.done() and self._left_s() > 0:
+            await fetcher.nudge()
+            await asyncio.wait([fetching], timeout=0.1)
+        await end([fetching])
+
+    async def _unless_aborting(self, what: "asyncio.Future[Any]", seconds: float) -> None:
+        aborting = asyncio.create_task(self._aborting.wait())
+        await asyncio.wait([what, aborting], timeout=max(0, seconds), return_when=asyncio.FIRST_COMPLETED)
+        await end([aborting])
+
+    async def _interrupt(self) -> None:
+        """Cancel what still runs; what does not end even then is given back without waiting for it."""
+        left = [one for queue in self._station.queues for one in list(queue.held.values()) if one.runs]
+        for execution in left:
+            end_run(execution, Ending.STOP)
+        cancelled = [one.task for one in left if one.task and one.handler and one.handler.is_async]
+        if cancelled:
+            await asyncio.wait(cancelled, timeout=0.1 if self._aborting.is_set() else LAST_CALL_S)
+        for execution in left:
+            if execution.runs:
+                execution.abandoned = True
+                self._settler.release(execution)
+
+
+def end_run(execution: Execution, ending: Ending) -> None:
+    """Tell a handler that its run no longer counts; cancel it if it can be."""
+    execution.ending = ending
+    execution.lost.set()
+    if execution.handler and execution.handler.is_async and execution.task:
+        execution.task.cancel()
+
+
+async def end(tasks: "Sequence[asyncio.Future[Any]]") -> None:
+    """Cancel tasks and wait until they have ended."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,42 @@
+"""The table of states: what can become of a job, and what cannot."""
+
+from streamjobs.core.states import MOVES, DeadReason, State
+from streamjobs.protocol import scripts
+
+ENDED = {State.DONE, State.CANCELLED, State.FINISHED}
+
+
+def test_every_script_has_its_row_and_every_row_its_script() -> None:
+    assert set(MOVES) == set(scripts.names())
+
+
+def test_an_ended_job_stays_ended() -> None:
+    assert not [move for rows in MOVES.values() for move in rows if move[0] in ENDED]
+
+
+def test_a_dead_job_is_only_replayed_or_purged() -> None:
+    leaving = {name for name, rows in MOVES.items() for before, _ in rows if before is State.DEAD}
+
+    assert leaving == {"replay", "purge"}
+
+
+def test_jobs_begin_by_enqueue_or_schedule_alone() -> None:
+    assert {name for name, rows in MOVES.items() for before, _ in rows if before is None} == {"enqueue", "schedule"}
+
+
+def test_every_state_that_is_written_can_be_reached() -> None:
+    reached = {None}
+    while True:
+        found = reached | {after for rows in MOVES.values() for before, after in rows if before in reached}
+        if found == reached:
+            break
+        reached = found
+
+    # FINISHED is what is left to say of a job of which nothing was kept.
+    assert reached == {None, *State} - {State.FINISHED}
+
+
+def test_reasons_are_those_of_the_documentation() -> None:
+    assert [str(reason) for reason in DeadReason] == [
+        "exhausted", "permanent", "crash_limit", "undecodable", "unknown_kind", "expired", "manual",
+    ]  # fmt: skip
