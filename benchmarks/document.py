@@ -14,11 +14,13 @@ from pathlib import Path
 
 import msgspec
 
+import streamjobs
+
 from .measure import Spread
 
 SCHEMA = "streamjobs.bench"
 VERSION = 1
-PACKAGES = ("streamjobs", "redis", "hiredis", "msgspec")
+PACKAGES = ("redis", "hiredis", "msgspec")
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -93,7 +95,7 @@ def machine() -> Machine:
 
 def versions(server: str) -> dict[str, str]:
     """Return the versions of the packages that matter, and that of the server as given."""
-    found = {"server": server}
+    found = {"streamjobs": streamjobs.__version__, "server": server}
     for name in PACKAGES:
         try:
             found[name] = version(name)
@@ -120,7 +122,9 @@ def command() -> list[str]:
 
 
 def _git(folder: Path, *words: str) -> str:
-    done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=True)
+    # Without optional locks: a look at the checkout must not stand in the way of a commit made meanwhile.
+    words = ("--no-optional-locks", "-C", str(folder), *words)
+    done = subprocess.run(["git", *words], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 

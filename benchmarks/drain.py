@@ -12,6 +12,7 @@ import redis
 
 from streamjobs import StreamJobs, WorkerOptions
 from streamjobs.protocol.keys import QueueKeys
+from streamjobs.worker.process import run_until_signalled
 
 from . import bare
 from .document import Result
@@ -38,7 +39,7 @@ async def _worker(order: Order) -> Sample:
     meter, done = Meter(order.url), Done(order)
     meter.start()
     worker = app.make_worker([QUEUE], WorkerOptions(concurrency=CONCURRENCY))
-    running = asyncio.create_task(worker.run())
+    running = asyncio.create_task(run_until_signalled(worker))
     await asyncio.wait({running, asyncio.create_task(ended.wait())}, return_when=asyncio.FIRST_COMPLETED)
     with suppress(TimeoutError):
         async with asyncio.timeout(LAST_WRITE_S):

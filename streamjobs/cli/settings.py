@@ -123,8 +123,12 @@ class Settings:
         """
         from streamjobs.app import StreamJobs
         from streamjobs.cli.apps import load_app
+        from streamjobs.client import parse_url
 
         path = path or self.get("app")
+        if url := self.get("url"):
+            # Here it is known to be a setting of ours; within the import it would look like a fault of the app.
+            parse_url(url)
         with self._environment():
             app = load_app(path) if path else StreamJobs()
         patience_s = PATIENCE_S if short else None

@@ -3,7 +3,7 @@
 import json
 import shutil
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -113,6 +113,16 @@ def plural(number: int, noun: str) -> str:
     return f"{count(number)} {noun}{'' if number == 1 else 's'}"
 
 
+def size(count_bytes: int) -> str:
+    """Return a size as people read it: 512B, 1.9M, 4.0G."""
+    amount = float(count_bytes)
+    for unit in "BKMGT":
+        if amount < 1024 or unit == "T":
+            break
+        amount /= 1024
+    return f"{amount:.0f}{unit}" if unit == "B" or amount >= 100 else f"{amount:.1f}{unit}"
+
+
 def age(ms: int) -> str:
     """Return a time span as people read it: 0s, 4.2s, 18m02s, 3h05m, 12d04h."""
     total = max(0, ms) // 1000
@@ -141,16 +151,26 @@ def document(name: str, **fields: Any) -> None:
     click.echo(_json({"schema": f"streamjobs.{name}", "version": VERSION, **fields}, indent=2))
 
 
-def listing(name: str, key: str, items: Iterable[Any], **fields: Any) -> None:
-    """Print one JSON document that holds a list, an item a line, as the items come; `fields` come after it."""
+def listing(
+    name: str, key: str, items: Iterable[Any], after: Callable[[], dict[str, Any]] = dict
+) -> None:
+    """Print one JSON document that holds a list, an item a line, as the items come.
+
+    `after` gives the fields that stand behind the list; it is called once the list has ended.
+    """
     head = _json({"schema": f"streamjobs.{name}", "version": VERSION})
     click.echo(f"{head[:-1]},{_json(key)}:[", nl=False)
     comma = ""
     for item in items:
         click.echo(f"{comma}\n{_json(item)}", nl=False)
         comma = ","
-    tail = _json(fields)[1:]
-    click.echo(f"\n]{',' if fields else ''}{tail}")
+    fields = after()
+    click.echo(f"\n]{',' if fields else ''}{_json(fields)[1:]}")
+
+
+def value(result: Any) -> None:
+    """Print one value as JSON."""
+    click.echo(_json(result))
 
 
 def _json(value: Any, indent: int | None = None) -> str:

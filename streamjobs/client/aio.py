@@ -10,14 +10,11 @@ import redis
 
 from streamjobs.client import faults, forks
 from streamjobs.client.channels import Channels
-from streamjobs.client.lines import CONNECT_SECONDS, AsyncLine
+from streamjobs.client.lines import CONNECT_SECONDS, MOST_LINES, AsyncLine
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.protocol.calls import Command, Request, Word
 
 T = TypeVar("T")
-
-MOST_LINES = 64
-"""How many connections one executor opens at most in one loop; further calls wait for one to come free."""
 
 
 class _Lines:
@@ -88,6 +85,7 @@ class AsyncExecutor:
         """
         if not requests:
             return []
+        packed = [faults.packed(request) for request in requests]
         lines = self._lines()
         async with lines.room:
             try:
@@ -97,7 +95,10 @@ class AsyncExecutor:
             closings = self._closings
             lines.busy.add(line)
             try:
-                replies = await self._rounds(line, requests)
+                replies = await self._round(line, packed)
+                if missing := faults.unloaded(requests, replies):
+                    second = await self._round(line, faults.reload(requests, missing))
+                    replies = faults.reloaded(replies, missing, second)
             finally:
                 lines.busy.discard(line)
             if closings != self._closings:
@@ -168,13 +169,6 @@ class AsyncExecutor:
             await line.disconnect(nowait=True)
             raise
         return line
-
-    async def _rounds(self, line: AsyncLine, requests: Sequence[Request[Any]]) -> list[Any]:
-        replies = await self._round(line, [faults.packed(request) for request in requests])
-        if missing := faults.unloaded(requests, replies):
-            second = await self._round(line, faults.reload(requests, missing))
-            replies = faults.reloaded(replies, missing, second)
-        return replies
 
     async def _round(self, line: AsyncLine, packed: list[bytes]) -> list[Any]:
         replies: list[Any] = []

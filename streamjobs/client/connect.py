@@ -65,7 +65,9 @@ class Connections:
         """Close what this event loop has open, and what `close` closes."""
         for executor in [self._aio, *self._readers]:
             await executor.aclose()
-        await asyncio.to_thread(self.close)
+        self._sync.close()
+        if self._server is not None:
+            await asyncio.to_thread(self._server.leave)
 
     def _new_aio(self, block_ms: int) -> AsyncExecutor:
         timeout_s = self._reply_s + block_ms / 1000

@@ -7,7 +7,7 @@ repeat (the server did not know the script) and the final outcomes.
 
 import os
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import hiredis
@@ -100,7 +100,7 @@ def unconnected(error: Exception, where: str) -> StreamJobsError:
     reply = text(error)
     if reply is not None:
         result = refused(reply, "to connect", where)
-    elif any(isinstance(one, ssl.SSLCertVerificationError) for one in _chain(error)):
+    elif isinstance(_origin(error), ssl.SSLCertVerificationError):
         result = Rejected(f"{where} is not who it should be: {error}", word="CERTIFICATE")
     elif isinstance(error, redis.InvalidResponse):
         result = Rejected(f"{where} is not a Redis server: {error}", word="PROTOCOL")
@@ -112,16 +112,18 @@ def unconnected(error: Exception, where: str) -> StreamJobsError:
 
 def _reason(error: BaseException) -> str:
     """Return the system's own words for a failure, without the driver's account of them."""
-    for one in _chain(error):
-        if isinstance(one, OSError) and not isinstance(one, ssl.SSLError) and one.errno is not None:
-            return os.strerror(one.errno) if one.errno > 0 else str(one.strerror)
+    origin = _origin(error)
+    if isinstance(origin, OSError) and not isinstance(origin, ssl.SSLError) and origin.errno is not None:
+        return os.strerror(origin.errno) if origin.errno > 0 else str(origin.strerror)
     return str(error) or "no answer in time"
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
+def _origin(error: BaseException) -> BaseException:
+    """Return the system's error that the driver has made its own of; no further, for behind that may be
+    what the caller is just handling.
+    """
+    behind = error.__cause__ or error.__context__
+    return behind if isinstance(behind, OSError) and not isinstance(error, OSError) else error
 
 
 def unloaded(requests: Sequence[Request[Any]], replies: Sequence[Any]) -> list[int]:

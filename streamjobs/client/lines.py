@@ -19,6 +19,9 @@ CONNECT_SECONDS = 5.0
 """How long connecting may take, for asyncio with the handshake; a blocking line gives each reply of the
 handshake the time of any reply."""
 
+MOST_LINES = 64
+"""How many connections an executor has at most, for asyncio in each loop; further calls wait for one."""
+
 
 class SyncLine(Protocol):
     """One blocking connection."""

@@ -9,14 +9,11 @@ from typing import Any, TypeVar
 import redis
 
 from streamjobs.client import faults, forks
-from streamjobs.client.lines import SyncLine
+from streamjobs.client.lines import MOST_LINES, SyncLine
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.protocol.calls import Request, Word
 
 T = TypeVar("T")
-
-MOST_LINES = 64
-"""How many connections one executor opens at most; further threads wait for one to come free."""
 
 
 class SyncExecutor:
@@ -63,13 +60,14 @@ class SyncExecutor:
         """
         if not requests:
             return []
+        packed = [faults.packed(request) for request in requests]
         with self._room:
             try:
                 line = self._take()
             except (StreamJobsError, *faults.FAILURES) as error:
                 return [faults.unconnected(error, self._where) for _ in requests]
             closings = self._closings
-            replies = self._round(line, [faults.packed(request) for request in requests])
+            replies = self._round(line, packed)
             if missing := faults.unloaded(requests, replies):
                 second = self._round(line, faults.reload(requests, missing))
                 replies = faults.reloaded(replies, missing, second)

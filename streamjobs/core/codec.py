@@ -59,7 +59,8 @@ class Signature:
         if self.wants_context:
             parameters = parameters[1:]
         self._keyword_only = any(p.kind is p.KEYWORD_ONLY for p in parameters)
-        self._positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+        self.positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
+        """Names of the arguments that can be given by position, in order."""
         self.struct = self._build(parameters, hints)
         self._decoder = msgspec.json.Decoder(self.struct, dec_hook=_dec_hook)
 
@@ -114,9 +115,9 @@ class Signature:
         return body
 
     def _by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        if len(args) > len(self._positional):
-            raise TypeError(f"takes {len(self._positional)} positional arguments, {len(args)} were given")
-        named = dict(zip(self._positional, args, strict=False))
+        if len(args) > len(self.positional):
+            raise TypeError(f"takes {len(self.positional)} positional arguments, {len(args)} were given")
+        named = dict(zip(self.positional, args, strict=False))
         if twice := named.keys() & kwargs.keys():
             raise TypeError(f"argument {min(twice)!r} was given twice")
         return named | kwargs
@@ -148,7 +149,7 @@ class Signature:
             raise DecodeFailed(f"arguments: {_reason(error)}") from error
         if self._keyword_only:
             values = msgspec.structs.asdict(arguments)
-            return tuple(values.pop(name) for name in self._positional), values
+            return tuple(values.pop(name) for name in self.positional), values
         return msgspec.structs.astuple(arguments), {}
 
 

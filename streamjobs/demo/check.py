@@ -98,7 +98,9 @@ def _difference(wanted: Iterable[str], got: list[str]) -> str:
 def search_finds(seen: Evidence) -> Check:
     """A search for a symbol finds the file that defines it, by Python's own symbol tables."""
     pairs = [pair for path in sorted(seen.indexed)[::_EVERY] for pair in _top_level(path)[:1]]
-    pairs += [(name, path) for name, end in _KNOWN.items() for path in seen.indexed if path.endswith(f"/{end}")]
+    pairs += [
+        (name, path) for name, end in _KNOWN.items() for path in seen.indexed if path.endswith(f"/{end}")
+    ]
     query = "SELECT path FROM files JOIN paths ON paths.id = files.rowid WHERE files MATCH ?"
     with closing(sqlite3.connect(seen.database)) as connection:
         lost = [
@@ -123,9 +125,11 @@ def killed_were_started_again(seen: Evidence) -> Check:
     after = _since(seen.events, "kill")
     target = after[0]["target"] if after else None
     left = _running(seen.events, target)
-    later = {e["path"] for e in after if e["event"] == "start" and e["pid"] != target}
-    text = f"{len(left & later)} of {len(left)} jobs that died with process {target} were started again"
-    return Check(bool(left) and left <= later, text)
+    again = [e for e in after if e["event"] == "start" and e["pid"] != target and e["path"] in left]
+    firsts = {event["path"]: event["at_ms"] for event in reversed(again)}
+    late_s = (max(firsts.values()) - after[0]["at_ms"]) / 1000 if firsts else 0.0
+    text = f"{len(firsts)} of {len(left)} jobs that died with process {target} were started again"
+    return Check(bool(left) and len(firsts) == len(left), f"{text}, within {late_s:.1f} s")
 
 
 def _since(events: list[Event], name: str) -> list[Event]:

@@ -57,7 +57,7 @@ def _status(keys: QueueKeys, local: str, fields: dict[str, bytes]) -> JobStatus:
         return _ended(job_id, keys.queue, fields["result"])
     if found == "finished":
         return JobStatus(job_id, keys.queue, State.FINISHED)
-    meta = _meta(fields.get("meta", b""))
+    meta = read_meta(fields.get("meta", b""))
     deliveries = int(fields.get("deliveries", b"0"))
     status = JobStatus(
         job_id,
@@ -89,9 +89,9 @@ def dead_status(status: JobStatus, fields: dict[str, bytes]) -> JobStatus:
     )
 
 
-def _meta(raw: bytes) -> Meta:
+def read_meta(raw: bytes) -> Meta:
     try:
-        return codec.decode_meta(raw)
+        return codec.decoderead_meta(raw)
     except codec.DecodeFailed:
         return FRESH
 

@@ -15,7 +15,12 @@ from streamjobs.protocol.calls import Request
 T = TypeVar("T")
 
 Talk = Generator[list[Request[Any]], list[Any], T]
-"""Yields requests that can go in one round trip; is sent their replies, of which none is an error."""
+"""Yields requests that can go in one round trip; is sent their replies, of which none is an error
+(but see `Leniently`)."""
+
+
+class Leniently(list[Request[Any]]):
+    """Requests whose errors are sent to the conversation in the place of replies, for it to judge."""
 
 
 def talk(executor: SyncExecutor, conversation: Talk[T]) -> T:
@@ -23,7 +28,7 @@ def talk(executor: SyncExecutor, conversation: Talk[T]) -> T:
     try:
         requests = next(conversation)
         while True:
-            requests = conversation.send(_checked(executor.run_all(requests)))
+            requests = conversation.send(_checked(requests, executor.run_all(requests)))
     except StopIteration as end:
         result: T = end.value
         return result
@@ -34,14 +39,14 @@ async def atalk(executor: AsyncExecutor, conversation: Talk[T]) -> T:
     try:
         requests = next(conversation)
         while True:
-            requests = conversation.send(_checked(await executor.run_all(requests)))
+            requests = conversation.send(_checked(requests, await executor.run_all(requests)))
     except StopIteration as end:
         result: T = end.value
         return result
 
 
-def _checked(replies: list[Any]) -> list[Any]:
+def _checked(requests: list[Request[Any]], replies: list[Any]) -> list[Any]:
     for reply in replies:
-        if isinstance(reply, StreamJobsError):
+        if isinstance(reply, StreamJobsError) and not isinstance(requests, Leniently):
             raise reply
     return replies

@@ -100,6 +100,7 @@ class Lane:
         """Forget everything; a forked child must, or two processes would send under one id."""
         self._waiting: deque[Shipment] = deque()
         self._tries = 0
+        self._trouble = ""
         self.take_new_id()
 
     def take_new_id(self) -> None:
@@ -129,9 +130,7 @@ class Lane:
                 shipments.append(shipment)
                 jobs += shipment.jobs
             elif not shipment.abandoned:
-                shipment.settle(
-                    NotSent(f"not sent to {self.keys.queue} before its deadline; nothing was enqueued")
-                )
+                shipment.settle(self._not_sent())
             self._waiting.popleft()
         return self._sending(shipments, jobs, now) if jobs else None
 
@@ -144,7 +143,7 @@ class Lane:
             shipment.sending = sending
         return sending
 
-    def _put_back(self, sending: Sending, now: float, why: str) -> None:
+    def _put_back(self, sending: Sending, now: float) -> None:
         """Take a batch that was surely not executed back to the front of the lane.
 
         A shipment past its deadline gets `NotSent` with the reason instead.
@@ -153,7 +152,11 @@ class Lane:
             if shipment.deadline > now:
                 self._waiting.appendleft(shipment)
             else:
-                shipment.settle(NotSent(f"not sent to {self.keys.queue}, nothing was enqueued: {why}"))
+                shipment.settle(self._not_sent())
+
+    def _not_sent(self) -> NotSent:
+        why = f": {self._trouble}" if self._trouble else " before its deadline"
+        return NotSent(f"not sent to {self.keys.queue}, nothing was enqueued{why}")
 
     def failed(self, sending: Sending, error: Exception, now: float) -> bool:
         """Take note of a failed try; say whether the same batch is to be sent again.
@@ -161,6 +164,7 @@ class Lane:
         When it is not, its shipments have their outcome or wait in the lane again.
         """
         self._tries += 1
+        self._trouble = str(error)
         if isinstance(error, OutcomeUnknown):
             sending.unknown = True
         refused = isinstance(error, intake.BatchRefused)
@@ -173,7 +177,7 @@ class Lane:
         elif refused or isinstance(error, Unavailable):
             if refused:
                 self.take_new_id()
-            self._put_back(sending, now, str(error))
+            self._put_back(sending, now)
         else:
             sending.fail(error if isinstance(error, StreamJobsError) else Unavailable(repr(error)))
         return False
@@ -186,6 +190,7 @@ class Lane:
     def arrived(self, sending: Sending, accepted: Accepted) -> None:
         """Give each shipment of a batch its ids."""
         self._tries = 0
+        self._trouble = ""
         sending.settle(accepted)
 
     def pause_s(self, draw: float) -> float:

@@ -79,12 +79,18 @@ class Fetcher:
     def _wanted(self) -> int:
         """Return how many claims to ask for: nothing until that is worth a call."""
         self._measure()
-        ahead = min(MAX_BATCH_JOBS, int(self._rate * self._read_ahead_s))
         free = self._starter.free()
+        # Read-ahead would take each slot that comes free, and old claims never had their turn.
+        ahead = 0 if self._urgent() else min(MAX_BATCH_JOBS, int(self._rate * self._read_ahead_s))
         wanted = min(MAX_BATCH_JOBS, free + ahead)
-        if self._starter.stopping or free + ahead <= 0:
+        if self._starter.stopping or wanted <= 0:
             return 0
         return wanted if free > 0 or wanted >= ahead // 2 else 0
+
+    def _urgent(self) -> bool:
+        """Say whether a sweep is due, or something was given back: both go before fresh entries."""
+        now = monotonic()
+        return any(queue.rung or now >= queue.next_sweep for queue in self._queues)
 
     def _measure(self) -> None:
         now = monotonic()

@@ -27,6 +27,3 @@ def test_every_history_ends_as_the_model_says(server_url: str) -> None:
 
     never = [name for name in Histories.WANTED if not OnThisServer.seen[name]]
     assert not never, f"these histories never came to: {never}"
-    import sys
-
-    print(OnThisServer.seen, file=sys.stderr)

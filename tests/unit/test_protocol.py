@@ -126,7 +126,7 @@ def test_jobs_of_one_kind_in_a_row_share_its_name() -> None:
         ("NOGROUP No such key 'x' or consumer group 'workers' in XREADGROUP with GROUP option", "NOGROUP"),
         ("ERR Error running script (call to f_0): @user_script:5: -NOGROUP No such consumer group", "NOGROUP"),
         ("WRONGTYPE Operation against a key holding the wrong kind of value", "WRONGTYPE"),
-        ("-READONLY You can't write against a read only replica. script: 0ff, on @user_script:1.", "READONLY"),
+        ("READONLY You can't write against a read only replica. script: 0ff, on @user_script:1.", "READONLY"),
         ("LOADING Redis is loading the dataset in memory", "LOADING"),
         ("UNBLOCKED the stream key no longer exists", "UNBLOCKED"),
         ("ERR max number of clients reached", "MAXCLIENTS"),

@@ -1,0 +1,110 @@
+"""`streamjobs stats`."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from streamjobs.cli import show
+from streamjobs.cli.commands import Command
+from streamjobs.cli.params import QUEUE
+from streamjobs.cli.settings import settings
+
+if TYPE_CHECKING:
+    from streamjobs.operate.stats import QueueStats, ServerFacts, Snapshot
+
+
+@click.command(cls=Command)
+@click.argument("queues", nargs=-1, type=QUEUE, metavar="[QUEUE]...")
+def stats(queues: tuple[str, ...]) -> None:
+    """Show what each queue holds: jobs per state, the age of the oldest ready one, workers, totals.
+
+    Reads only, and costs the same whatever the queues hold. A `*` marks a queue without a live worker.
+    """
+    from streamjobs.operate.stats import snapshot
+    from streamjobs.operate.talk import talk
+
+    executor, _ = settings().reach()
+    found = talk(executor, snapshot(settings().namespace, queues))
+    if settings().as_json:
+        show.document("stats", **_fields(found))
+    else:
+        _print(found)
+
+
+def _fields(found: "Snapshot") -> dict[str, Any]:
+    server = found.server
+    return {
+        "time": show.time_of(found.at_ms),
+        "namespace": settings().namespace,
+        "server": {
+            "url": settings().connections.target.text,
+            "engine": server.engine,
+            "version": server.version,
+            "eviction": server.eviction,
+            "used_bytes": server.used_bytes,
+            "limit_bytes": server.limit_bytes or None,
+        },
+        "queues": [_queue(queue) for queue in found.queues],
+    }
+
+
+def _queue(queue: "QueueStats") -> dict[str, Any]:
+    return {
+        "queue": queue.queue,
+        "waiting": queue.waiting,
+        "running": queue.running,
+        "slots": queue.slots,
+        "scheduled": queue.scheduled,
+        "retrying": queue.retrying,
+        "dead": queue.dead,
+        "oldest_ready_s": queue.oldest_ready_ms / 1000,
+        "workers": queue.workers,
+        "lease_s": queue.lease_ms / 1000 or None,
+        "done": queue.done,
+        "failed": queue.failed,
+        "totals": dict(sorted(queue.totals.items())),
+    }
+
+
+def _print(found: "Snapshot") -> None:
+    show.line(_heading(found))
+    show.line()
+    if not found.queues:
+        show.note(f"no queues in namespace {settings().namespace}: nothing was enqueued and no worker came yet")
+        return
+    table = show.Table(
+        "QUEUE", ">WAITING", ">RUN/SLOTS", ">SCHED", ">RETRY", ">DEAD", ">OLDEST", ">DONE", ">FAILED"
+    )
+    table.print(_row(queue) for queue in found.queues)
+
+
+def _row(queue: "QueueStats") -> tuple[str, ...]:
+    return (
+        show.cut(queue.queue, 24) + ("" if queue.workers else "*"),
+        show.count(queue.waiting),
+        f"{queue.running}/{queue.slots}",
+        show.count(queue.scheduled),
+        show.count(queue.retrying),
+        show.count(queue.dead),
+        show.age(queue.oldest_ready_ms),
+        show.count(queue.done),
+        show.count(queue.failed),
+    )
+
+
+def _heading(found: "Snapshot") -> str:
+    server = found.server
+    place = settings().connections.target.text.removeprefix("redis://")
+    name = f"{server.engine or 'server'} {server.version}".strip()
+    parts = [f"{name} @ {place}", f"namespace {settings().namespace}", server.eviction, _memory(server)]
+    left = "   ".join(part for part in parts if part)
+    time = f"{(show.time_of(found.at_ms) or '')[11:19]}Z"
+    gap = show.screen_columns() - show.width(left) - len(time)
+    return left + " " * max(3, gap) + time
+
+
+def _memory(server: "ServerFacts") -> str:
+    if not server.used_bytes:
+        return ""
+    used = show.size(server.used_bytes)
+    return f"{used} / {show.size(server.limit_bytes)}" if server.limit_bytes else used

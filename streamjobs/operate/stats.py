@@ -1,0 +1,185 @@
+"""How much there is: counts per state, ages, workers and totals of each queue. Reads only.
+
+The cost is a fixed number of O(1) commands per queue, in two round trips, whatever the queues hold.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from streamjobs.core.errors import NotFound, Rejected, StreamJobsError, Unavailable
+from streamjobs.operate.talk import Leniently, Talk
+from streamjobs.protocol import upkeep, views
+from streamjobs.protocol.keys import QueueKeys
+
+LIVE_MS = 15_000
+"""A worker not seen for so long counts as gone; a live one shows itself every 5 s."""
+RELEASED = "released"
+"""The consumer that holds what was handed back."""
+
+
+class ServerFacts(msgspec.Struct, frozen=True):
+    """What the server says of itself; empty or 0 where it does not."""
+
+    engine: str = ""
+    version: str = ""
+    eviction: str = ""
+    used_bytes: int = 0
+    limit_bytes: int = 0
+    """0 for no limit."""
+
+
+class QueueStats(msgspec.Struct, frozen=True):
+    """One queue, as of a moment; the counts are exact when nothing moves."""
+
+    queue: str
+    waiting: int = 0
+    running: int = 0
+    """Claimed by workers, those read ahead included."""
+    slots: int = 0
+    scheduled: int = 0
+    retrying: int = 0
+    dead: int = 0
+    oldest_ready_ms: int = 0
+    """How long the oldest job has been ready to run without running; 0 for none."""
+    workers: int = 0
+    """Live ones."""
+    lease_ms: int = 0
+    """0 before the first worker has come."""
+    totals: dict[str, int] = {}
+    """Moves since the queue was made, by their words."""
+
+    @property
+    def done(self) -> int:
+        """Jobs that ended well, since the queue was made."""
+        return self.totals.get("done", 0)
+
+    @property
+    def failed(self) -> int:
+        """Failures since the queue was made, retried or dead."""
+        return self.totals.get("retried", 0) + self.totals.get("dead", 0)
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """Everything that `stats` shows."""
+
+    at_ms: int
+    server: ServerFacts
+    queues: list[QueueStats]
+
+
+def snapshot(namespace: str, names: Sequence[str] = ()) -> Talk[Snapshot]:
+    """Read the stats of some queues, by default of all.
+
+    Raises:
+        NotFound: a queue that was named is not there.
+    """
+    known, now_ms, server, memory = yield Leniently(
+        [views.queue_names(namespace), upkeep.server_time(), views.facts("server"), views.facts("memory")]
+    )
+    known, now_ms = _must(known), _must(now_ms)
+    keys = [QueueKeys(namespace, name) for name in names or known]
+    replies = yield Leniently([request for one in keys for request in _requests(one)])
+    each = len(_requests(QueueKeys(namespace, "-")))
+    parts = [_Replies(replies[at : at + each]) for at in range(0, len(replies), each)]
+    first = yield [views.first_after(one, part.group.last_delivered) for one, part in zip(keys, parts, strict=True)]
+    found = [part.stats(one.queue, now_ms, head) for one, part, head in zip(keys, parts, first, strict=True)]
+    for stats in found:
+        if stats.queue not in known and stats == QueueStats(stats.queue):
+            raise NotFound(f"queue {stats.queue}: there is none in namespace {namespace}{_there_are(known)}")
+    return Snapshot(now_ms, _facts(server, memory), found)
+
+
+def _requests(keys: QueueKeys) -> list[Any]:
+    return [
+        views.length(keys.stream),
+        views.groups(keys),
+        views.released(keys),
+        views.members(keys.scheduled),
+        views.members(keys.retries),
+        views.length(keys.dead),
+        upkeep.workers(keys),
+        views.table(keys.totals),
+        upkeep.get_lease(keys),
+        views.first_due(keys.scheduled),
+        views.first_due(keys.retries),
+        views.oldest_pending(keys),
+        views.oldest_pending(keys, RELEASED),
+    ]
+
+
+class _Replies:
+    """The replies to the requests of one queue."""
+
+    def __init__(self, replies: Sequence[Any]) -> None:
+        (
+            length, group, released, scheduled, retrying, dead, workers, totals, lease, due, due_retry,
+            oldest, oldest_released,
+        ) = replies  # fmt: skip
+        self.length, self.released = _must(length), _must(released)
+        self.scheduled, self.retrying, self.dead = _must(scheduled), _must(retrying), _must(dead)
+        self.workers, self.totals, self.lease_ms = _must(workers), _must(totals), _must(lease)
+        self.due = [_must(due), _must(due_retry)]
+        self.group = _or(group, views.Group())
+        self.oldest, self.oldest_released = _or(oldest, ""), _or(oldest_released, "")
+
+    def stats(self, queue: str, now_ms: int, first: str) -> QueueStats:
+        live = [note for at_ms, note in self.workers.values() if now_ms - at_ms <= LIVE_MS]
+        # What nobody alive holds is backlog, and its age is that of the oldest ready job.
+        entries = [first, self.oldest_released, "" if live else self.oldest]
+        ready_ms = [int(entry.partition("-")[0]) for entry in entries if entry]
+        ready_ms += [due_ms for due_ms in self.due if due_ms]
+        return QueueStats(
+            queue,
+            waiting=max(0, self.length - self.group.pending + self.released),
+            running=max(0, self.group.pending - self.released),
+            slots=sum(int(note) for note in live if note.isdigit()),
+            scheduled=self.scheduled,
+            retrying=self.retrying,
+            dead=self.dead,
+            oldest_ready_ms=max(0, now_ms - min(ready_ms)) if ready_ms else 0,
+            workers=len(live),
+            lease_ms=self.lease_ms,
+            totals={name: int(value) for name, value in self.totals.items()},
+        )
+
+
+def _must(reply: Any) -> Any:
+    if isinstance(reply, StreamJobsError):
+        raise reply
+    return reply
+
+
+def _or(reply: Any, instead: Any) -> Any:
+    """Return a reply; `instead` where the server says that the stream, or the group, is not there yet."""
+    match reply:
+        case Unavailable(word="NOGROUP"):
+            return instead
+        case Rejected() if "no such key" in str(reply).lower():
+            return instead
+    return _must(reply)
+
+
+def _there_are(known: Sequence[str]) -> str:
+    return f"; there are {', '.join(known[:5])}{', …' if len(known) > 5 else ''}" if known else ""
+
+
+def _facts(server: Any, memory: Any) -> ServerFacts:
+    """Return what is known; a server may keep INFO to itself."""
+    told: dict[str, str] = {}
+    for reply in (server, memory):
+        if isinstance(reply, dict):
+            told |= reply
+    engine = told.get("server_name") or ("redis" if "redis_version" in told else "")
+    version = told.get(f"{engine}_version") or told.get("redis_version", "")
+    return ServerFacts(
+        engine, version, told.get("maxmemory_policy", ""), _number(told, "used_memory"), _number(told, "maxmemory")
+    )
+
+
+def _number(told: dict[str, str], name: str) -> int:
+    text = told.get(name, "")
+    return int(text) if text.isdigit() else 0
+
+

@@ -1,0 +1,108 @@
+"""What operators read: how much each queue holds, the dead jobs, and facts of the server."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from streamjobs.protocol.calls import Command
+from streamjobs.protocol.keys import GROUP, QueueKeys, queues
+
+Row = tuple[str, dict[str, bytes]]
+"""One stream entry: its id, and its fields."""
+
+
+class Group(msgspec.Struct, frozen=True):
+    """The consumer group of a queue; the defaults are those of a queue that has none yet."""
+
+    pending: int = 0
+    last_delivered: str = "0-0"
+
+
+def queue_names(namespace: str) -> Command[list[str]]:
+    """Read the names of all queues, sorted."""
+    return Command(["SMEMBERS", queues(namespace)], lambda raw: sorted(name.decode() for name in raw))
+
+
+def length(key: str) -> Command[int]:
+    """Count a stream's entries."""
+    return Command(["XLEN", key], int)
+
+
+def members(key: str) -> Command[int]:
+    """Count a sorted set's members."""
+    return Command(["ZCARD", key], int)
+
+
+def released(keys: QueueKeys) -> Command[int]:
+    """Count the claims that were handed back and not taken again."""
+    return Command(["SCARD", keys.released], int)
+
+
+def groups(keys: QueueKeys) -> Command[Group]:
+    """Read the state of our group. An error when the stream is not there."""
+    return Command(["XINFO", "GROUPS", keys.stream], _group)
+
+
+def _group(raw: Sequence[Sequence[Any]]) -> Group:
+    for row in raw:
+        fields = dict(zip(row[::2], row[1::2], strict=True))
+        if fields[b"name"] == GROUP.encode():
+            return Group(fields[b"pending"], fields[b"last-delivered-id"].decode())
+    return Group()
+
+
+def oldest_pending(keys: QueueKeys, consumer: str = "") -> Command[str]:
+    """Read the id of the oldest claim, of all or of one consumer; "" for none. An error without a group."""
+    words = ["XPENDING", keys.stream, GROUP, "-", "+", 1, *([consumer] if consumer else [])]
+    return Command(words, lambda raw: raw[0][0].decode() if raw else "")
+
+
+def first_after(keys: QueueKeys, entry: str) -> Command[str]:
+    """Read the id of the first entry behind this one; "" for none."""
+    start = f"({entry}" if entry != "0-0" else "-"
+    words = ["XRANGE", keys.stream, start, "+", "COUNT", 1]
+    return Command(words, lambda raw: raw[0][0].decode() if raw else "")
+
+
+def first_due(key: str) -> Command[int]:
+    """Read when the first job of a sorted set becomes due, in ms; 0 for none."""
+    words = ["ZRANGE", key, 0, 0, "WITHSCORES"]
+    return Command(words, lambda raw: int(float(raw[1])) if raw else 0)
+
+
+def table(key: str) -> Command[dict[str, str]]:
+    """Read a small hash: the totals, or the configuration of a queue."""
+    return Command(["HGETALL", key], _texts)
+
+
+def _texts(raw: Sequence[bytes]) -> dict[str, str]:
+    words = [word.decode("utf-8", "replace") for word in raw]
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def facts(section: str) -> Command[dict[str, str]]:
+    """Read one section of INFO."""
+    return Command(["INFO", section], _facts)
+
+
+def _facts(raw: bytes) -> dict[str, str]:
+    lines = raw.decode("utf-8", "replace").splitlines()
+    return dict(line.split(":", 1) for line in lines if ":" in line)
+
+
+def dead_rows(keys: QueueKeys, newest: str, oldest: str, most: int) -> Command[list[Row]]:
+    """Read dead jobs, newest first, between two entries; `(id` excludes the entry itself."""
+    words = ["XREVRANGE", keys.dead, newest, oldest, "COUNT", most]
+    return Command(words, lambda raw: [(entry.decode(), _fields(flat)) for entry, flat in raw])
+
+
+def _fields(flat: Sequence[bytes]) -> dict[str, bytes]:
+    return {
+        name.decode("utf-8", "replace"): value for name, value in zip(flat[::2], flat[1::2], strict=True)
+    }
+
+
+def holder(keys: QueueKeys, dedupe_key: str) -> Command[str]:
+    """Read which job holds a dedupe key; "" for none."""
+    return Command(["GET", keys.dedupe(dedupe_key)], lambda raw: raw.decode() if raw else "")

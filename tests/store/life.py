@@ -1,0 +1,135 @@
+"""One queue's life as the library says it: the requests of docs/conformance.json, in their order.
+
+The file is what implementers in other languages test against; here are the builders' own words, so
+that a test can tell when the two part.
+"""
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from streamjobs.core.codec import encode_meta
+from streamjobs.core.job import Claim, Job, Meta
+from streamjobs.protocol import intake, leases, settle, upkeep
+from streamjobs.protocol.calls import Call, Command
+from streamjobs.protocol.intake import Batch
+from streamjobs.protocol.keys import QueueKeys
+
+AT = 1_800_000_000_000
+KEYS = QueueKeys("conf", "mail")
+NAMED = encode_meta(Meta(id="d4000000000000-1", generation=1))
+Step: TypeAlias = tuple[str, Call[Any] | Command[Any]]
+
+
+def command(*words: str) -> Command[Any]:
+    return Command(words, lambda reply: reply)
+
+
+def clock(later_ms: int = 0) -> str:
+    return str(AT + later_ms)
+
+
+def claim(seq: int, deliveries: int = 1, starts: str = "") -> Claim:
+    return Claim(b"4000000000000-%d" % seq, b"", b"", b"", deliveries, starts=starts)
+
+
+def ending(seq: int, deliveries: int = 1, job: str = "", **owned: Any) -> settle.Ending:
+    entry = f"4000000000000-{seq}"
+    return settle.Ending(entry.encode(), deliveries, job or entry, **owned)
+
+
+def later(seq: int, meta: Meta, deliveries: int = 1) -> settle.Postponement:
+    return settle.Postponement(ending(seq, deliveries, meta.id), 1000, encode_meta(meta))
+
+
+def read(consumer: str) -> Command[Any]:
+    return leases.read([KEYS.stream], consumer, 10, None)
+
+
+def lookup(job: str) -> Call[Any]:
+    return upkeep.lookup(KEYS, job)
+
+
+def beginning() -> Iterator[Step]:
+    """Set the last ids far ahead of any clock, so that every id is the same everywhere; make the group."""
+    for key in (KEYS.stream, KEYS.ids, KEYS.dead):
+        yield "a last id ahead of the clock", command("XADD", key, "MAXLEN", "0", "4000000000000-0", "x", "")
+    yield "the group begins at 0", leases.make_group(KEYS)
+
+
+def intakes() -> Iterator[Step]:
+    first = [
+        Job("mail", b'{"to":"ada"}', "mail"),
+        Job("mail", '{"to":"zoë"}'.encode(), "mail"),
+        Job("page", b"{}", "mail", meta=Meta(dedupe_key="k", result_ttl_ms=60_000)),
+    ]
+    duplicate = [Job("page", b'{"again":true}', "mail", meta=Meta(dedupe_key="k"))]
+    batch = intake.enqueue(KEYS, first, Batch("p", 1, "c0ffee"), clock())
+    yield "a batch of three", batch
+    yield "the same batch again", batch
+    yield "a held dedupe key", intake.enqueue(KEYS, duplicate, Batch("p", 2, "c0ffee"), clock())
+    yield "a late copy of batch 1", batch
+    yield "batch 2 of another sender", intake.enqueue(KEYS, duplicate, Batch("p", 2, "bad"), clock())
+    delayed = [Job("mail", b'{"to":"eve"}', "mail", delay_ms=5000, meta=Meta(traceparent="00-1-2-01"))]
+    yield "a delayed job", intake.schedule(KEYS, delayed, Batch("p", 3, "c0ffee"), clock())
+    yield "it is scheduled", lookup("d4000000000000-1")
+    for at in (0, 5000):
+        yield "promotion", upkeep.promote(KEYS, "a", rung=False, note="n", clock=clock(at))
+
+
+def settlements() -> Iterator[Step]:
+    yield "worker a reads", read("a")
+    yield "a renews", leases.renew(KEYS, "a", [leases.Renewal(b"4000000000000-1", 1, "4000000000000-1")])
+    plain = settle.Finished("mail", plain=[b"4000000000000-1"], sums={"ms": 12})
+    owned = ending(3, dedupe_key="k", result_ttl_ms=60_000, result=b'{"state":"done","value":1}')
+    yield "a completes two", settle.complete(KEYS, [plain, settle.Finished("page", full=[owned])], clock())
+    yield "and again", settle.complete(KEYS, [plain], clock())
+    yield "the result is kept", lookup("4000000000000-3")
+    failed = later(2, Meta(id="4000000000000-2", failures=1))
+    yield "a retries one", settle.retry(KEYS, "a", [("mail", {"ms": 7}, [failed])], clock())
+    yield "and again", settle.retry(KEYS, "a", [("mail", {"ms": 7}, [failed])], clock())
+    yield "it is scheduled", lookup("4000000000000-2")
+    death = settle.Death(ending(4, job="d4000000000000-1"), "permanent", "ValueError: no", 1, b"[]")
+    yield "a buries one", settle.bury(KEYS, "a", [("mail", {}, [death])], clock())
+    yield "it is dead", lookup("d4000000000000-1")
+    back = [upkeep.Replay("4000000000000-1", "d4000000000000-1", NAMED)]
+    yield "an operator replays it", upkeep.replay(KEYS, back, clock())
+    yield "and again", upkeep.replay(KEYS, back, clock())
+    yield "the retry is promoted", upkeep.promote(KEYS, "b", rung=True, note="n", clock=clock(1000))
+
+
+def takeovers() -> Iterator[Step]:
+    yield "worker b reads", read("b")
+    yield "b gives one back", leases.release(KEYS, "b", 15_000, [leases.Giveback(b"4000000000000-5", 1, 1)])
+    yield "it waits", lookup("d4000000000000-1")
+    yield "c takes it", leases.take(KEYS, "c", 10, 0.0)
+    yield "b falls silent", command(
+        "XCLAIM", KEYS.stream, "workers", "b", "0", "4000000000000-6", "IDLE", "60000", "JUSTID"
+    )
+    yield "d takes over", leases.reclaim(KEYS, "d", 15_000, "-", 10, 0.0, clock())
+    yield "d marks the start", leases.suspect(KEYS, "d", [claim(6, 2, "b@1799999940000/1")], clock())
+    late = later(6, Meta(id="4000000000000-2", failures=2))
+    yield "b wakes up and fails", settle.retry(KEYS, "b", [("mail", {}, [late])], clock())
+    yield "who runs it", lookup("4000000000000-2")
+    again = later(6, Meta(id="4000000000000-2", failures=1, snoozes=1), 2)
+    yield "d snoozes it", settle.snooze(KEYS, "d", [("mail", {}, [again])], clock())
+
+
+def endings() -> Iterator[Step]:
+    jobs = ["4000000000000-2", "d4000000000000-1", "4000000000000-1"]
+    yield "an operator cancels", settle.cancel(KEYS, "", [settle.Ending(b"", 0, job) for job in jobs], clock())
+    yield "an ended job", lookup("4000000000000-2")
+    yield "an id that was never given", lookup("4000000000000-7")
+    last = intake.enqueue(KEYS, [Job("mail", b"no object", "mail")], Batch("p", 4, "c0ffee"), clock())
+    yield "one more job", last
+    yield "a reads", read("a")
+    death = settle.Death(ending(7), "undecodable", "not an object", 0, b"[]")
+    yield "a buries it", settle.bury(KEYS, "a", [("mail", {}, [death])], clock())
+    yield "an operator purges it", upkeep.purge(KEYS, [("4000000000000-2", "4000000000000-7")], clock())
+    yield "idle consumers go", leases.retire(KEYS, ["a", "b", "c", "d"])
+    yield "nothing is left", command("XLEN", KEYS.stream)
+    yield "the counts", command("HMGET", KEYS.totals, *"enqueued done dead replayed cancelled purged".split())
+
+
+def steps() -> list[Step]:
+    """Return the whole life, each step with what it shows."""
+    return [*beginning(), *intakes(), *settlements(), *takeovers(), *endings()]

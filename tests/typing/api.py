@@ -1,0 +1,131 @@
+"""The public API as users type it: checked by mypy and pyright, never run.
+
+`assert_type` holds what must be inferred; a line with an ignore is one that must not pass (mypy
+complains about an ignore that is not needed).
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, assert_type
+
+from streamjobs import (
+    Context,
+    Exponential,
+    Fixed,
+    Handle,
+    Job,
+    JobOptions,
+    JobStatus,
+    OutcomeUnknown,
+    Retry,
+    StreamJobs,
+    StreamJobsError,
+    Worker,
+    WorkerOptions,
+    current_job,
+)
+
+
+class State:
+    count: int = 0
+
+
+@asynccontextmanager
+async def lifespan(app: StreamJobs) -> AsyncIterator[State]:
+    yield State()
+
+
+app = StreamJobs("memory://", namespace="sj", lifespan=lifespan, defaults=JobOptions(queue="web"))
+
+
+@app.job
+async def greet(name: str, *, loud: bool = False) -> str:
+    return name
+
+
+@app.job
+def count(words: list[str]) -> int:
+    return len(words)
+
+
+@app.job(
+    name="pages.fetch",
+    queue="web",
+    timeout=timedelta(seconds=20),
+    retry=Retry(max_attempts=8, backoff=Exponential(base=1, cap=64, jitter="equal"), permanent=(ValueError,)),
+    result_ttl=3600,
+)
+async def fetch(ctx: Context[State], url: str, depth: int = 0) -> bytes:
+    assert_type(ctx.state, State)
+    assert_type(ctx.attempt, int)
+    assert_type(ctx.idempotency_key, str)
+    assert_type(ctx.enqueued_at, float)
+    ctx.log.info("fetching %s", url)
+    await ctx.lost.wait()
+    assert_type(current_job(), Context[Any])
+    return b""
+
+
+@app.job(timeout=None, retry=Retry(backoff=Fixed(5)))
+def render(ctx: Context[State], page: int) -> None: ...
+
+
+async def enqueue() -> None:
+    assert_type(await greet.enqueue("Ada"), Handle[str])
+    assert_type(await greet.enqueue(name="Ada", loud=True), Handle[str])
+    assert_type(await count.enqueue(["a"]), Handle[int])
+    assert_type(await fetch.enqueue("https://example.org", depth=1), Handle[bytes])
+    assert_type(fetch.enqueue_sync("https://example.org"), Handle[bytes])
+    assert_type(render.enqueue_sync(1), Handle[None])
+    assert_type(fetch.call("https://example.org"), Job)
+    assert_type(await app.send("pages.fetch", {"url": "x"}, queue="web", delay=1.5), Handle[Any])
+    assert_type(app.send_sync("pages.fetch"), Handle[Any])
+
+
+async def options_keep_the_types() -> None:
+    later = fetch.options(
+        delay=timedelta(minutes=5), dedupe_key="k", queue="web", headers={"a": "b"}, result_ttl=0
+    )
+    assert_type(await later.enqueue("https://example.org"), Handle[bytes])
+    assert_type(await count.options(at=datetime(2026, 1, 1, tzinfo=UTC)).enqueue(["a"]), Handle[int])
+    await later.enqueue(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def wrong_arguments_are_errors() -> None:
+    await greet.enqueue(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await greet.enqueue()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    await greet.enqueue("Ada", True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    await greet.enqueue("Ada", soft=True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    greet.enqueue_sync(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    greet.call(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    # The context is the worker's to give.
+    await fetch.enqueue(None, "https://example.org")  # type: ignore[arg-type]  # pyright: ignore
+
+
+async def many() -> None:
+    results = await app.enqueue_many(greet.call(name) for name in ("Ada", "Grace"))
+    assert_type(results, list[Handle[Any] | StreamJobsError])
+    assert_type(app.enqueue_many_sync([count.call([])]), list[Handle[Any] | StreamJobsError])
+    await app.enqueue_many(["Ada"])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+
+
+async def handles(handle: Handle[int]) -> None:
+    assert_type(handle.id, str)
+    assert_type(handle.duplicate, bool)
+    assert_type(await handle.status(), JobStatus)
+    assert_type(await handle.result(timeout=5), int)
+    assert_type(handle.result_sync(), int)
+    assert_type(await handle.cancel("why"), bool)
+    assert_type(app.handle("mail:1-0"), Handle[Any])
+
+
+async def workers() -> None:
+    async with app.worker(["web"], WorkerOptions(lease=5), concurrency=10) as worker:
+        assert_type(worker, Worker)
+        worker.stop()
+    assert_type(app.run_worker(["web"], burst=True), int)
+
+
+def unknown(error: OutcomeUnknown) -> None:
+    assert_type(error.retry(), Any)
