@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure streamjobs.")
+    parser = argparse.ArgumentParser(prog=f"python -m {__package__}", description="Measure streamjobs.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="name the scenarios")
     run = commands.add_parser("run", help="run scenarios and print what came out")

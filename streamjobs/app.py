@@ -234,9 +234,7 @@ class StreamJobs:
         queue, partition, local = names.split_job_id(job_id)
         return Handle(self.connections, QueueKeys(self.namespace, queue, partition), local)
 
-    def make_worker(
-        self, queues: Sequence[str] | None = None, options: WorkerOptions | None = None
-    ) -> Worker:
+    def make_worker(self, queues: Sequence[str] | None = None, options: WorkerOptions | None = None) -> Worker:
         """Return a worker that does not run yet; needs a running event loop.
 
         Args:
@@ -265,9 +263,7 @@ class StreamJobs:
             queues: the queues to serve; default all queues of the registered kinds.
             options: how it works; single fields of `WorkerOptions` may be given by name instead.
         """
-        return running(
-            self.make_worker(queues, msgspec.structs.replace(options or WorkerOptions(), **changes))
-        )
+        return running(self.make_worker(queues, msgspec.structs.replace(options or WorkerOptions(), **changes)))
 
     def run_worker(
         self, queues: Sequence[str] | None = None, options: WorkerOptions | None = None, **changes: Any

@@ -11,7 +11,7 @@ from streamjobs.core.errors import ResultTimeout, UsageError
 from streamjobs.core.job import Job
 from streamjobs.operate import jobs
 from streamjobs.operate.jobs import JobStatus
-from streamjobs.operate.talk import atalk, talk
+from streamjobs.client.talk import atalk, talk
 from streamjobs.protocol.keys import QueueKeys
 
 R = TypeVar("R")
@@ -117,16 +117,12 @@ class Handle(msgspec.Struct, Generic[R], frozen=True, gc=False, eq=False):
 
     def _check_kept(self) -> None:
         if not self._keeps_result:
-            raise UsageError(
-                f"job {self.id} keeps no result: set result_ttl on its kind or when it is enqueued"
-            )
+            raise UsageError(f"job {self.id} keeps no result: set result_ttl on its kind or when it is enqueued")
 
     def _late(self, timeout: float) -> ResultTimeout:
         return ResultTimeout(f"job {self.id} has not ended within {timeout:g} s; it goes on")
 
 
-def handle_of(
-    connections: Connections, keys: QueueKeys, job: Job, local: str, duplicate: bool
-) -> Handle[Any]:
+def handle_of(connections: Connections, keys: QueueKeys, job: Job, local: str, duplicate: bool) -> Handle[Any]:
     """Make the handle of a job that was sent; of a holder it is not known whether it keeps its result."""
     return Handle(connections, keys, local, duplicate, duplicate or job.meta.result_ttl_ms > 0)

@@ -23,9 +23,7 @@ class Senders:
         self._namespace = namespace
         self._timeout_s = timeout_s
         self._sync = SyncProducer[Handle[Any]](connections, namespace, self._make_handle, timeout_s)
-        self._aio: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncProducer[Handle[Any]]] = (
-            WeakKeyDictionary()
-        )
+        self._aio: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncProducer[Handle[Any]]] = WeakKeyDictionary()
 
     @property
     def _make_handle(self) -> Any:

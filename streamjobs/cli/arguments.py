@@ -10,8 +10,8 @@ from streamjobs.core.errors import UnknownKind, UsageError
 if TYPE_CHECKING:
     from streamjobs.app import StreamJobs
     from streamjobs.core.codec import Signature
-    from streamjobs.core.options import EnqueueOptions
     from streamjobs.core.job import Job
+    from streamjobs.core.options import EnqueueOptions
     from streamjobs.core.registry import Handler
 
 

@@ -54,7 +54,9 @@ def global_options() -> list[click.Parameter]:
 class _Common(click.Command):
     """Adds the global options, and lists them apart."""
 
-    def __init__(self, *args: Any, params: Sequence[click.Parameter] | None = None, **attributes: Any) -> None:
+    def __init__(
+        self, *args: Any, params: Sequence[click.Parameter] | None = None, **attributes: Any
+    ) -> None:
         super().__init__(*args, params=[*(params or ()), *global_options()], **attributes)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

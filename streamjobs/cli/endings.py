@@ -7,6 +7,7 @@ import traceback
 
 import click
 
+from streamjobs.cli.show import clean
 from streamjobs.core.errors import (
     JobEnded,
     NotFound,
@@ -57,7 +58,7 @@ def exit_code(error: StreamJobsError) -> int:
 
 def complain(message: str) -> None:
     """Print an error as one line."""
-    click.echo(f"error: {' '.join(message.split())}", err=True)
+    click.echo(f"error: {clean(' '.join(message.split()))}", err=True)
 
 
 def ended_by(error: BaseException, *, verbose: bool) -> int:

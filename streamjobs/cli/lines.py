@@ -115,5 +115,3 @@ def send_all(
         elif failure is None:
             return
     raise failure
-
-

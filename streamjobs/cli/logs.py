@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+from streamjobs.cli.show import clean
+
 FIELDS = ("job_id", "kind", "queue", "attempt")
 """What a line may say of its job, beside the message."""
 
@@ -16,6 +18,10 @@ class TextFormatter(logging.Formatter):
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        # What a job's error says must not steer the terminal that shows it.
+        return "\n".join(map(clean, super().format(record).split("\n")))
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         return _time(record)

@@ -126,7 +126,14 @@ class JobId(click.ParamType):
         return str(value)
 
 
-DURATION, INSTANT, WHEN, QUEUE, QUEUES, JOB_ID = Duration(), Instant(), When(), QueueName(), QueueNames(), JobId()
+DURATION, INSTANT, WHEN, QUEUE, QUEUES, JOB_ID = (
+    Duration(),
+    Instant(),
+    When(),
+    QueueName(),
+    QueueNames(),
+    JobId(),
+)
 
 Names = tuple[tuple[str, ...], ...]
 """What an option of type QUEUES that may be repeated gives."""

@@ -14,6 +14,8 @@ from streamjobs.cli.settings import settings
 VERSION = 1
 """Of every JSON document."""
 GAP = "  "
+NARROWEST = 8
+"""A column is not cut to less."""
 
 
 def clean(text: str) -> str:
@@ -47,14 +49,15 @@ def screen_columns() -> int:
 
 
 class Table:
-    """Aligned columns. Headings that begin with `>` stand to the right; the last column is cut to fit.
+    """Aligned columns. Marks before a heading: `>` stands to the right, `~` may be cut to fit the screen.
 
     Widths are those of the first rows printed; later ones keep them, and shift only where they must.
     """
 
     def __init__(self, *headings: str) -> None:
         self._right = [heading.startswith(">") for heading in headings]
-        self._headings = [heading.lstrip(">") for heading in headings]
+        self._yields = [heading.startswith("~") for heading in headings]
+        self._headings = [heading.lstrip(">~") for heading in headings]
         self._widths: list[int] = []
 
     def print(self, rows: Iterable[Sequence[str]]) -> None:
@@ -62,20 +65,27 @@ class Table:
         cells = [[clean(cell) for cell in row] for row in rows]
         if not self._widths:
             columns = list(zip(self._headings, *cells, strict=True))
-            self._widths = [max(map(width, column)) for column in columns]
+            self._widths = self._fitted([max(map(width, column)) for column in columns])
             paint(self._line(self._headings), bold=True)
         for row in cells:
             click.echo(self._line(row), color=settings().color)
 
+    def _fitted(self, widths: list[int]) -> list[int]:
+        """Return widths that fit the screen, as far as the columns that may be cut allow: the widest first."""
+        floors = [max(NARROWEST, width(heading)) for heading in self._headings]
+        while sum(widths) + len(GAP) * (len(widths) - 1) > screen_columns():
+            able = [i for i, may in enumerate(self._yields) if may and widths[i] > floors[i]]
+            if not able:
+                break
+            widths[max(able, key=lambda i: widths[i])] -= 1
+        return widths
+
     def _line(self, cells: Sequence[str]) -> str:
         parts = []
-        left = screen_columns()
-        for index, (cell, columns, right) in enumerate(zip(cells, self._widths, self._right, strict=True)):
-            if index == len(cells) - 1 and not right:
-                cell = cut(cell, left)
-            pad = " " * max(0, columns - width(cell))
-            parts.append(pad + cell if right else cell + pad)
-            left -= max(columns, width(cell)) + len(GAP)
+        for cell, columns, right, may in zip(cells, self._widths, self._right, self._yields, strict=True):
+            shown = cut(cell, columns) if may else cell
+            pad = " " * (columns - width(shown))
+            parts.append(pad + shown if right else shown + pad)
         return GAP.join(parts).rstrip()
 
 
@@ -123,6 +133,11 @@ def size(count_bytes: int) -> str:
     return f"{amount:.0f}{unit}" if unit == "B" or amount >= 100 else f"{amount:.1f}{unit}"
 
 
+def ago(ms: int) -> str:
+    """Return how long ago something was: 0s ago, 4s ago, 3h05m ago."""
+    return f"{age(max(0, ms) // 1000 * 1000).replace('.0', '')} ago"
+
+
 def age(ms: int) -> str:
     """Return a time span as people read it: 0s, 4.2s, 18m02s, 3h05m, 12d04h."""
     total = max(0, ms) // 1000
@@ -151,9 +166,7 @@ def document(name: str, **fields: Any) -> None:
     click.echo(_json({"schema": f"streamjobs.{name}", "version": VERSION, **fields}, indent=2))
 
 
-def listing(
-    name: str, key: str, items: Iterable[Any], after: Callable[[], dict[str, Any]] = dict
-) -> None:
+def listing(name: str, key: str, items: Iterable[Any], after: Callable[[], dict[str, Any]] = dict) -> None:
     """Print one JSON document that holds a list, an item a line, as the items come.
 
     `after` gives the fields that stand behind the list; it is called once the list has ended.
@@ -171,6 +184,11 @@ def listing(
 def value(result: Any) -> None:
     """Print one value as JSON."""
     click.echo(_json(result))
+
+
+def compact(result: Any) -> str:
+    """Return one value as JSON."""
+    return _json(result)
 
 
 def _json(value: Any, indent: int | None = None) -> str:

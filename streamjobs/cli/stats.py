@@ -20,8 +20,8 @@ def stats(queues: tuple[str, ...]) -> None:
 
     Reads only, and costs the same whatever the queues hold. A `*` marks a queue without a live worker.
     """
+    from streamjobs.client.talk import talk
     from streamjobs.operate.stats import snapshot
-    from streamjobs.operate.talk import talk
 
     executor, _ = settings().reach()
     found = talk(executor, snapshot(settings().namespace, queues))
@@ -70,17 +70,19 @@ def _print(found: "Snapshot") -> None:
     show.line(_heading(found))
     show.line()
     if not found.queues:
-        show.note(f"no queues in namespace {settings().namespace}: nothing was enqueued and no worker came yet")
+        show.note(
+            f"no queues in namespace {settings().namespace}: nothing was enqueued and no worker came yet"
+        )
         return
     table = show.Table(
-        "QUEUE", ">WAITING", ">RUN/SLOTS", ">SCHED", ">RETRY", ">DEAD", ">OLDEST", ">DONE", ">FAILED"
+        "~QUEUE", ">WAITING", ">RUN/SLOTS", ">SCHED", ">RETRY", ">DEAD", ">OLDEST", ">DONE", ">FAILED"
     )
     table.print(_row(queue) for queue in found.queues)
 
 
 def _row(queue: "QueueStats") -> tuple[str, ...]:
     return (
-        show.cut(queue.queue, 24) + ("" if queue.workers else "*"),
+        queue.queue + ("" if queue.workers else "*"),
         show.count(queue.waiting),
         f"{queue.running}/{queue.slots}",
         show.count(queue.scheduled),

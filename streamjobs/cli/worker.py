@@ -16,7 +16,9 @@ _PASSED_ON = ("concurrency", "lease", "sweep", "grace")
 
 @click.command(cls=Command)
 @click.option("-A", "--app", "app_path", metavar="MODULE:APP", help="The app, such as jobs:app.")
-@click.option("-Q", "--queue", "queues", type=QUEUES, multiple=True, metavar="Q[,Q…]", help="Queues to serve.")
+@click.option(
+    "-Q", "--queue", "queues", type=QUEUES, multiple=True, metavar="Q[,Q…]", help="Queues to serve."
+)
 @click.option("-c", "--concurrency", type=int, help="Jobs that run at once; default 100.")
 @click.option("--lease", type=DURATION, help="How long a job's worker may be silent; default 15s.")
 @click.option("--sweep", type=DURATION, help="How often silent workers' jobs are looked for; default 5s.")

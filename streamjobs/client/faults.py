@@ -100,8 +100,9 @@ def unconnected(error: Exception, where: str) -> StreamJobsError:
     reply = text(error)
     if reply is not None:
         result = refused(reply, "to connect", where)
-    elif isinstance(_origin(error), ssl.SSLCertVerificationError):
-        result = Rejected(f"{where} is not who it should be: {error}", word="CERTIFICATE")
+    elif isinstance(origin := _origin(error), ssl.SSLCertVerificationError):
+        advice = "name the authority that signed its certificate with ssl_ca_certs=FILE"
+        result = Rejected(f"{where} is not who it should be: {origin.verify_message}; {advice}", word="CERTIFICATE")
     elif isinstance(error, redis.InvalidResponse):
         result = Rejected(f"{where} is not a Redis server: {error}", word="PROTOCOL")
     else:
@@ -131,9 +132,7 @@ def unloaded(requests: Sequence[Request[Any]], replies: Sequence[Any]) -> list[i
     if any(isinstance(reply, Lost) for reply in replies):
         return []
     pairs = enumerate(zip(requests, replies, strict=True))
-    return [
-        i for i, (request, reply) in pairs if isinstance(reply, NoScriptError) and isinstance(request, Call)
-    ]
+    return [i for i, (request, reply) in pairs if isinstance(reply, NoScriptError) and isinstance(request, Call)]
 
 
 def reload(requests: Sequence[Request[Any]], missing: Sequence[int]) -> list[bytes]:

@@ -124,9 +124,7 @@ def _embedded(rest: str, url: str) -> Target:
 
 def _network(parts: SplitResult, url: str) -> dict[str, Any]:
     if not parts.hostname:
-        raise InvalidOption(
-            f"the server URL {redact(url)} names no host: write e.g. redis://localhost:6379/0"
-        )
+        raise InvalidOption(f"the server URL {redact(url)} names no host: write e.g. redis://localhost:6379/0")
     try:
         parts.hostname.encode("idna")
     except UnicodeError as error:
@@ -142,9 +140,7 @@ def _socket(parts: SplitResult, url: str) -> dict[str, Any]:
     host = parts.netloc.rpartition("@")[2]
     path = unquote(host + parts.path)
     if not path:
-        raise InvalidOption(
-            f"the server URL {redact(url)} names no socket: write e.g. unix:///run/redis.sock"
-        )
+        raise InvalidOption(f"the server URL {redact(url)} names no socket: write e.g. unix:///run/redis.sock")
     return {"path": path}
 
 
@@ -163,9 +159,7 @@ def _options(scheme: str, parts: SplitResult, url: str) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name == "decode_responses":
-            raise InvalidOption(
-                f"remove decode_responses from the server URL {redact(url)}: job bodies are bytes"
-            )
+            raise InvalidOption(f"remove decode_responses from the server URL {redact(url)}: job bodies are bytes")
         if name not in _OPTIONS[scheme]:
             raise InvalidOption(_unknown_option(name, scheme, url))
         options |= _option(name, value, url)

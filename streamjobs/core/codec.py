@@ -68,17 +68,13 @@ class Signature:
         fields: list[Any] = []
         for parameter in parameters:
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise InvalidOption(
-                    f"{self.name}: *args and **kwargs have no names on the wire; name each argument"
-                )
+                raise InvalidOption(f"{self.name}: *args and **kwargs have no names on the wire; name each argument")
             hint = hints.get(parameter.name, Any)
             self._check_type(parameter.name, hint)
             field = (parameter.name, hint)
             fields.append(field if parameter.default is parameter.empty else (*field, parameter.default))
         try:
-            return msgspec.defstruct(
-                "Arguments", fields, kw_only=self._keyword_only, forbid_unknown_fields=True
-            )
+            return msgspec.defstruct("Arguments", fields, kw_only=self._keyword_only, forbid_unknown_fields=True)
         except (TypeError, ValueError) as error:
             raise InvalidOption(f"{self.name}: {error}") from error
 

@@ -27,7 +27,7 @@ from streamjobs.core.states import DeadReason
 PARK_CAP_MS = 60_000
 PARKED_FOR_MS = 24 * 3_600_000
 """A kind that nobody knows for this long is taken for a mistake, not for a deploy under way."""
-_ENOUGH_PARKS = 2 * PARKED_FOR_MS // PARK_CAP_MS
+_DOUBLINGS = 6
 
 
 def decide(outcome: Outcome, meta: Meta, policy: Policy, draw: float) -> Decision:
@@ -69,9 +69,7 @@ def crashed(error: str) -> Decision:
     return Bury(DeadReason.CRASH_LIMIT, error, "crash", charged=False)
 
 
-def _failed(
-    error: str, error_class: str, after_ms: int | None, meta: Meta, policy: Policy, draw: float
-) -> Decision:
+def _failed(error: str, error_class: str, after_ms: int | None, meta: Meta, policy: Policy, draw: float) -> Decision:
     failures = meta.failures + 1
     if failures >= policy.max_attempts:
         return Bury(DeadReason.EXHAUSTED, error, error_class)
@@ -87,7 +85,8 @@ def _park(meta: Meta) -> Decision:
 
     The time waited follows from the number of parks, so no clock is asked.
     """
-    waited = sum(park_delay_ms(n) for n in range(min(meta.parks, _ENOUGH_PARKS)))
+    capped = max(0, meta.parks - _DOUBLINGS)
+    waited = sum(park_delay_ms(n) for n in range(meta.parks - capped)) + capped * PARK_CAP_MS
     if waited >= PARKED_FOR_MS:
         return Bury(DeadReason.UNKNOWN_KIND, "no worker knew this kind for 24 h", "bug", charged=False)
     return Snooze(park_delay_ms(meta.parks), "parks")

@@ -73,10 +73,7 @@ def milliseconds(value: float | timedelta, what: str, *, low_ms: int = 1, high_m
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds != seconds:
         raise InvalidOption(f"{what}={value!r:.80}: expected seconds or a timedelta")
     # Compared before it is rounded: neither an infinity nor a huge int has a rounded form.
-    if (
-        abs(seconds) <= high_ms / 1000
-        and low_ms <= (result := math.ceil(round(seconds * 1000, 3))) <= high_ms
-    ):
+    if abs(seconds) <= high_ms / 1000 and low_ms <= (result := math.ceil(round(seconds * 1000, 3))) <= high_ms:
         return result
     raise InvalidOption(f"{what}={value!r:.80}: must be from {low_ms / 1000:g} s to {high_ms / 1000:g} s")
 

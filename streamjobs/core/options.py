@@ -80,18 +80,14 @@ class EnqueueOptions(msgspec.Struct, frozen=True):
 
 
 def _check_headers(headers: Any) -> None:
-    if not isinstance(headers, dict) or not all(
-        isinstance(part, str) for pair in headers.items() for part in pair
-    ):
+    if not isinstance(headers, dict) or not all(isinstance(part, str) for pair in headers.items() for part in pair):
         raise InvalidOption("headers: expected a dict of strings to strings")
     try:
         size = sum(len(part.encode()) for pair in headers.items() for part in pair)
     except UnicodeEncodeError as error:
         raise InvalidOption("headers: a string holds a lone surrogate, which has no UTF-8 form") from error
     if size > 4096:
-        raise InvalidOption(
-            f"headers: {size} bytes, the limit is 4096; put what the job needs into its arguments"
-        )
+        raise InvalidOption(f"headers: {size} bytes, the limit is 4096; put what the job needs into its arguments")
 
 
 class WorkerOptions(msgspec.Struct, frozen=True):

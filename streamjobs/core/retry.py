@@ -71,5 +71,6 @@ class Retry(msgspec.Struct, frozen=True):
             if not (isinstance(item, type) and issubclass(item, BaseException)):
                 raise InvalidOption(f"permanent={item!r:.80}: expected exception types")
 
+
 RECONNECT = Exponential(base=0.025, cap=2.0)
 """Between failed tries to reach the server: 50 ms, doubling up to 2 s, the upper half drawn."""

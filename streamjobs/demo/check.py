@@ -98,9 +98,7 @@ def _difference(wanted: Iterable[str], got: list[str]) -> str:
 def search_finds(seen: Evidence) -> Check:
     """A search for a symbol finds the file that defines it, by Python's own symbol tables."""
     pairs = [pair for path in sorted(seen.indexed)[::_EVERY] for pair in _top_level(path)[:1]]
-    pairs += [
-        (name, path) for name, end in _KNOWN.items() for path in seen.indexed if path.endswith(f"/{end}")
-    ]
+    pairs += [(name, path) for name, end in _KNOWN.items() for path in seen.indexed if path.endswith(f"/{end}")]
     query = "SELECT path FROM files JOIN paths ON paths.id = files.rowid WHERE files MATCH ?"
     with closing(sqlite3.connect(seen.database)) as connection:
         lost = [

@@ -27,7 +27,7 @@ from streamjobs.demo.watch import Watch
 
 PRODUCERS = 3
 WORKERS = 3
-THREADS = 4
+WORKER = "worker -A streamjobs.demo.jobs:app -c 4 --lease 2s --sweep 1s"
 KILL_AFTER = 0.25
 """The share of files that is indexed when a worker is killed."""
 STALLED_S = 60.0
@@ -65,7 +65,8 @@ def run(
             code = _Demo(url or f"embedded://{place}/server", place, progress, say).show(files)
         keep = code != 0
     except DemoFailed as error:
-        say(f"the demo failed: {error}")
+        for line in f"the demo failed: {error}".splitlines():
+            say(line)
         code = 1
     except BaseException:
         keep = False
@@ -95,7 +96,7 @@ class _Demo:
     def __init__(self, url: str, folder: Path, progress: Progress, say: Say) -> None:
         self._folder = folder
         self._progress = progress
-        self._say = say
+        self._line = say
         # A namespace of its own: on a server that others use, their queues stay out of the picture.
         self._namespace = f"sj-demo-{secrets.token_hex(4)}"
         self._environment = {
@@ -120,6 +121,10 @@ class _Demo:
             self._stop(processes)
             return self._check(processes)
 
+    def _say(self, text: str) -> None:
+        for line in text.rstrip("\n").split("\n"):
+            self._line(line)
+
     def _prepare(self, limit: int | None) -> list[Path]:
         self._folder.mkdir(parents=True, exist_ok=True)
         if (self._folder / journal.NAME).exists():
@@ -139,23 +144,12 @@ class _Demo:
         return files
 
     def _start(self, processes: Processes) -> None:
-        worker = (
-            "worker",
-            "-A",
-            "streamjobs.demo.jobs:app",
-            "-c",
-            str(THREADS),
-            "--lease",
-            "2s",
-            "--sweep",
-            "1s",
-        )
         for number in range(WORKERS):
-            processes.start(f"worker-{number}", "-m", "streamjobs", *worker)
+            processes.start(f"worker-{number}", "-m", "streamjobs", *WORKER.split())
         for nth in range(PRODUCERS):
             share = (str(self._folder), str(nth), str(PRODUCERS))
             processes.start(f"producer-{nth}", "-m", "streamjobs.demo.produce", *share)
-        self._say(f"{PRODUCERS} producers and {WORKERS} workers started; the lease is 2 s")
+        self._say(f"{PRODUCERS} producers and {WORKERS} workers: streamjobs {WORKER}")
 
     def _work(self, processes: Processes, total: int) -> None:
         """Follow the jobs until each file is through; kill a worker on the way."""
@@ -195,7 +189,7 @@ class _Demo:
 
     def _command(self, processes: Processes, *words: str) -> None:
         self._say(f"\n$ streamjobs {' '.join(words)}")
-        self._say(processes.ask(*words).rstrip("\n"))
+        self._say(processes.ask(*words))
 
     def _replay(self, processes: Processes) -> None:
         path = str(broken.repair(self._folder / "broken"))
@@ -214,7 +208,7 @@ class _Demo:
         # -I: not even by accident does the program import what lies beside it.
         done = processes.run("-I", check.__file__, str(self._folder))
         self._say(f"\n$ python check.py {self._folder}")
-        self._say(f"{done.stdout}{done.stderr}".rstrip("\n"))
+        self._say(done.stdout + done.stderr)
         return 1 if done.returncode else 0
 
 

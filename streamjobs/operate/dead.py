@@ -8,7 +8,6 @@ and one that somebody else has replayed or purged is counted as gone.
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 
 import msgspec
 
@@ -111,7 +110,8 @@ class Dead:
 def _status(keys: QueueKeys, entry: str, fields: dict[str, bytes]) -> JobStatus:
     """Return a row of the dead stream; a foreign one, without an id, stands under its entry."""
     local = fields.get("id", b"").decode("utf-8", "replace") or entry
-    known = {"reason": b"", "error": b"", "attempts": b"0", "history": b"[]", "died_at": entry.partition("-")[0].encode()}
+    died = entry.partition("-")[0].encode()
+    instead = {"reason": b"", "error": b"", "attempts": b"0", "history": b"[]", "died_at": died}
     status = JobStatus(
         keys.job_id(local),
         keys.queue,
@@ -120,7 +120,7 @@ def _status(keys: QueueKeys, entry: str, fields: dict[str, bytes]) -> JobStatus:
         body=fields.get("body", b""),
         meta=jobs.read_meta(fields.get("meta", b"")),
     )
-    return jobs.dead_status(status, {**known, **fields, "entry": entry.encode()})
+    return jobs.dead_status(status, {**instead, **fields, "entry": entry.encode()})
 
 
 class Group(msgspec.Struct):
@@ -167,6 +167,12 @@ class Replayed(msgspec.Struct):
     conflicts: dict[str, str] = {}
     """Jobs left dead, each with the job that holds its dedupe key."""
 
+    def add(self, part: "Replayed") -> None:
+        """Add what came of one more batch."""
+        self.done += part.done
+        self.gone += part.gone
+        self.conflicts = self.conflicts | part.conflicts
+
 
 def replay(executor: SyncExecutor, namespace: str, found: Iterable[JobStatus]) -> Iterator[Replayed]:
     """Put dead jobs back, in bounded batches; yield what came of each.
@@ -212,15 +218,37 @@ def purge(executor: SyncExecutor, namespace: str, found: Iterable[JobStatus]) ->
 
 def _batches(namespace: str, found: Iterable[JobStatus]) -> Iterator[tuple[QueueKeys, list[JobStatus]]]:
     """Cut jobs into batches of one queue, at most 500 jobs and 1 MiB each."""
-    for tag, run in groupby(found, key=lambda job: job.id.partition(":")[0]):
-        queue, _, partition = tag.partition("/")
-        keys = QueueKeys(namespace, queue, int(partition or 0))
-        batch: list[JobStatus] = []
-        size = 0
-        for job in run:
-            if batch and (len(batch) >= MOST or size + len(job.body) > MOST_BYTES):
-                yield keys, batch
-                batch, size = [], 0
-            batch.append(job)
-            size += len(job.body)
-        yield keys, batch
+    piles: dict[str, list[JobStatus]] = {}
+    sizes: Counter[str] = Counter()
+    for job in found:
+        tag = job.id.partition(":")[0]
+        pile = piles.setdefault(tag, [])
+        if pile and (len(pile) >= MOST or sizes[tag] + len(job.body) > MOST_BYTES):
+            yield _keys(namespace, tag), pile
+            pile = piles[tag] = []
+            sizes[tag] = 0
+        pile.append(job)
+        sizes[tag] += len(job.body)
+    for tag, pile in piles.items():
+        yield _keys(namespace, tag), pile
+
+
+def _keys(namespace: str, tag: str) -> QueueKeys:
+    queue, _, partition = tag.partition("/")
+    return QueueKeys(namespace, queue, int(partition or 0))
+
+
+def examine(executor: SyncExecutor, namespace: str, job_id: str) -> tuple[JobStatus, str]:
+    """Return a dead job, and the job that holds its dedupe key by now; "" for none.
+
+    Raises:
+        NotFound: there is no such job.
+        Refused: it is not dead.
+    """
+    queue, partition, _ = split_job_id(job_id)
+    keys = QueueKeys(namespace, queue, partition)
+    [job] = Dead(executor, [keys], Selection()).find([job_id], namespace)
+    if not job.meta.dedupe_key:
+        return job, ""
+    local = executor.run(views.holder(keys, job.meta.dedupe_key))
+    return job, keys.job_id(local) if local else ""

@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 
+from streamjobs.client.talk import Talk
 from streamjobs.core import codec
 from streamjobs.core.errors import JobCancelled, JobFailed, NotFound, Refused
 from streamjobs.core.job import FRESH, Attempt, Meta
 from streamjobs.core.states import State
-from streamjobs.operate.talk import Talk
 from streamjobs.protocol import settle, upkeep
 from streamjobs.protocol.calls import Call
 from streamjobs.protocol.keys import QueueKeys
@@ -90,8 +90,9 @@ def dead_status(status: JobStatus, fields: dict[str, bytes]) -> JobStatus:
 
 
 def read_meta(raw: bytes) -> Meta:
+    """Return the meta of a job; FRESH for one that cannot be read."""
     try:
-        return codec.decoderead_meta(raw)
+        return codec.decode_meta(raw)
     except codec.DecodeFailed:
         return FRESH
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from streamjobs.client.talk import Leniently, Talk
 from streamjobs.core.errors import NotFound, Rejected, StreamJobsError, Unavailable
-from streamjobs.operate.talk import Leniently, Talk
 from streamjobs.protocol import upkeep, views
 from streamjobs.protocol.keys import QueueKeys
 
@@ -83,7 +83,9 @@ def snapshot(namespace: str, names: Sequence[str] = ()) -> Talk[Snapshot]:
     replies = yield Leniently([request for one in keys for request in _requests(one)])
     each = len(_requests(QueueKeys(namespace, "-")))
     parts = [_Replies(replies[at : at + each]) for at in range(0, len(replies), each)]
-    first = yield [views.first_after(one, part.group.last_delivered) for one, part in zip(keys, parts, strict=True)]
+    first = yield [
+        views.first_after(one, part.group.last_delivered) for one, part in zip(keys, parts, strict=True)
+    ]
     found = [part.stats(one.queue, now_ms, head) for one, part, head in zip(keys, parts, first, strict=True)]
     for stats in found:
         if stats.queue not in known and stats == QueueStats(stats.queue):
@@ -174,12 +176,14 @@ def _facts(server: Any, memory: Any) -> ServerFacts:
     engine = told.get("server_name") or ("redis" if "redis_version" in told else "")
     version = told.get(f"{engine}_version") or told.get("redis_version", "")
     return ServerFacts(
-        engine, version, told.get("maxmemory_policy", ""), _number(told, "used_memory"), _number(told, "maxmemory")
+        engine,
+        version,
+        told.get("maxmemory_policy", ""),
+        _number(told, "used_memory"),
+        _number(told, "maxmemory"),
     )
 
 
 def _number(told: dict[str, str], name: str) -> int:
     text = told.get(name, "")
     return int(text) if text.isdigit() else 0
-
-

@@ -158,7 +158,7 @@ class Lane:
         why = f": {self._trouble}" if self._trouble else " before its deadline"
         return NotSent(f"not sent to {self.keys.queue}, nothing was enqueued{why}")
 
-    def failed(self, sending: Sending, error: Exception, now: float) -> bool:
+    def failed(self, sending: Sending, error: StreamJobsError, now: float) -> bool:
         """Take note of a failed try; say whether the same batch is to be sent again.
 
         When it is not, its shipments have their outcome or wait in the lane again.
@@ -174,12 +174,12 @@ class Lane:
             if now < sending.deadline and not refused:
                 return True
             self.lose(sending, str(error))
-        elif refused or isinstance(error, Unavailable):
+        elif isinstance(error, Unavailable):
             if refused:
                 self.take_new_id()
             self._put_back(sending, now)
         else:
-            sending.fail(error if isinstance(error, StreamJobsError) else Unavailable(repr(error)))
+            sending.fail(error)
         return False
 
     def lose(self, sending: Sending, why: str) -> None:
@@ -193,6 +193,11 @@ class Lane:
         self._trouble = ""
         sending.settle(accepted)
 
-    def pause_s(self, draw: float) -> float:
-        """Return how long to wait after the last failure; `draw` is evenly from [0, 1)."""
-        return RECONNECT.delay_ms(self._tries, draw) / 1000
+    def pause_s(self, sending: Sending, now: float, draw: float) -> float:
+        """Return how long to wait after a failed try; `draw` is evenly from [0, 1).
+
+        Not beyond the batch's deadline, and not at all when each of its shipments has its outcome.
+        """
+        if all(shipment.outcome is not None for shipment in sending.shipments):
+            return 0.0
+        return min(RECONNECT.delay_ms(self._tries, draw) / 1000, max(0.0, sending.deadline - now))

@@ -1,24 +1,21 @@
 """The producer for plain code: threads that enqueue at once share calls as coroutines do.
 
-Whoever holds the lane's lock sends what has gathered, for all: so a lone caller pays one round
-trip, and a hundred share a few.
+One thread sends what has gathered, for all, until its own job has arrived; then another one does. So
+a lone caller pays one round trip, and a hundred share a few.
 """
 
 import threading
 from collections.abc import Iterable
-from functools import partial
-from random import Random
-from time import monotonic, sleep
 from typing import Generic, TypeVar
 
 from streamjobs.client import Connections
 from streamjobs.client.forks import watch
+from streamjobs.client.talk import talk
 from streamjobs.core.errors import StreamJobsError
-from streamjobs.core.failpoints import failpoint
 from streamjobs.core.job import Job
-from streamjobs.producer.batching import Lane, Sending, Shipment
-from streamjobs.producer.lanes import Cargo, Lanes, MakeHandle, outcome_error
-from streamjobs.protocol import intake
+from streamjobs.producer.batching import Lane, Shipment
+from streamjobs.producer.cargo import Cargo
+from streamjobs.producer.sending import MakeHandle, Retry, Sender
 
 H = TypeVar("H")
 
@@ -26,89 +23,70 @@ H = TypeVar("H")
 class SyncProducer(Generic[H]):
     """Sends jobs from any number of threads."""
 
-    def __init__(
-        self, connections: Connections, namespace: str, make_handle: MakeHandle[H], timeout_s: float
-    ) -> None:
+    def __init__(self, connections: Connections, namespace: str, make_handle: MakeHandle[H], timeout_s: float) -> None:
         """`timeout_s`: how long a job may wait to be sent, and an answer be awaited."""
         self._executor = connections.sync()
-        self._namespace = namespace
-        self._timeout_s = timeout_s
-        self._lanes = Lanes(namespace, make_handle)
-        self._random = Random()
+        self._sender = Sender(namespace, make_handle, timeout_s)
         self.after_fork()
         watch(self)
 
     def after_fork(self) -> None:
-        """Make new locks: the thread that holds one of the parent's is not there in the child."""
-        self._locks: dict[Lane, threading.Lock] = {}
-        self._making = threading.Lock()
+        """Make new gates: the thread that holds one of the parent's is not there in the child."""
+        self._gates: dict[Lane, _Gate] = {}
 
     def enqueue(self, job: Job) -> H:
         """Send one job; return its handle. Raises as `AsyncProducer.enqueue` does; `retry()` is plain."""
-        lane = self._lane(job)
-        shipment = Shipment([job], monotonic() + self._timeout_s)
+        lane = self._sender.lane(job)
+        shipment = self._sender.shipment([job])
         self._ship(lane, shipment)
-        if error := outcome_error(shipment, partial(self._again, lane, shipment), 0):
-            raise error
-        return self._lanes.handle(lane, shipment, 0)
+        return self._sender.result(lane, shipment, 0, self._retry(lane, shipment))
 
     def enqueue_many(self, jobs: Iterable[Job]) -> list[H | StreamJobsError]:
         """Send any number of jobs in bounded batches; return a handle or the error of each, in order."""
-        with self._making:
-            cargo = Cargo(self._lanes, jobs, lambda: monotonic() + self._timeout_s)
+        cargo = Cargo(self._sender, jobs)
         for lane, shipment in cargo.shipments():
             self._ship(lane, shipment)
-            cargo.unload(lane, shipment, partial(self._again, lane, shipment))
+            cargo.unload(lane, shipment, self._retry(lane, shipment))
         return cargo.results
 
-    def _lane(self, job: Job) -> Lane:
-        with self._making:
-            return self._lanes.lane(job)
-
     def _ship(self, lane: Lane, shipment: Shipment) -> None:
-        with self._making:
-            lock = self._locks.setdefault(lane, threading.Lock())
         lane.add(shipment)
-        with lock:
-            self._announce()
-            while shipment.outcome is None:
-                sending = lane.next_batch(monotonic())
-                if sending is not None:
-                    self._send(lane, sending)
-
-    def _announce(self) -> None:
-        names, self._lanes.unannounced = self._lanes.unannounced, set()
-        if names:
+        gate = self._gates.setdefault(lane, _Gate())
+        if gate.enter(shipment):
             try:
-                self._executor.run(intake.announce(self._namespace, sorted(names)))
-            except StreamJobsError:
-                # The jobs themselves will tell; a worker announces its queues too.
-                self._lanes.unannounced |= names
+                talk(self._executor, self._sender.send_waiting(lane, shipment))
+            finally:
+                gate.leave()
 
-    def _send(self, lane: Lane, sending: Sending) -> None:
-        while True:
+    def _retry(self, lane: Lane, shipment: Shipment) -> Retry:
+        def retry(index: int) -> object:
+            return talk(self._executor, self._sender.again(lane, shipment, index, retry))
+
+        return retry
+
+
+class _Gate:
+    """Lets one thread at a time send in a lane; the others wait until their jobs have arrived."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._taken = False
+
+    def enter(self, shipment: Shipment) -> bool:
+        """Wait; return True when it is this thread's turn to send, False when its shipment has arrived."""
+        with self._changed:
             try:
-                failpoint("producer.before_send")
-                accepted = self._executor.run(sending.call)
-                failpoint("producer.after_reply")
-            except (StreamJobsError, intake.BatchRefused) as error:
-                again = lane.failed(sending, error, monotonic())
-                sleep(lane.pause_s(self._random.random()))
-                if not again:
-                    return
-            except BaseException as error:
-                lane.lose(sending, repr(error))
+                self._changed.wait_for(lambda: shipment.outcome is not None or not self._taken)
+            except BaseException:
+                shipment.abandoned = True
                 raise
-            else:
-                lane.arrived(sending, accepted)
-                return
+            if shipment.outcome is not None:
+                return False
+            self._taken = True
+            return True
 
-    def _again(self, lane: Lane, shipment: Shipment, index: int) -> H:
-        sending = shipment.sending
-        assert sending is not None
-        if isinstance(shipment.outcome, StreamJobsError):
-            try:
-                sending.settle(self._executor.run(sending.again(monotonic())))
-            except StreamJobsError as error:
-                raise outcome_error(shipment, partial(self._again, lane, shipment), index) or error from error
-        return self._lanes.handle(lane, shipment, index)
+    def leave(self) -> None:
+        """Let the others see what has arrived, and one of them send."""
+        with self._changed:
+            self._taken = False
+            self._changed.notify_all()

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from streamjobs.core.codec import encode_meta
+from streamjobs.core.errors import Unavailable
 from streamjobs.core.job import FRESH, Job
 from streamjobs.protocol.calls import Call, Command, Word
 from streamjobs.protocol.keys import QueueKeys, queues
@@ -15,10 +16,10 @@ MAX_BATCH_JOBS = 500
 MAX_BATCH_BYTES = 1024 * 1024
 
 
-class BatchRefused(Exception):
+class BatchRefused(Unavailable):
     """The server has seen a later batch, or another batch of this number, from this producer.
 
-    Nothing was done. The word is STALEBATCH or TWOPRODUCERS.
+    Nothing was done. `word` is STALEBATCH or TWOPRODUCERS.
     """
 
 
@@ -56,7 +57,7 @@ class Accepted(msgspec.Struct, frozen=True):
 def _accepted(raw: bytes, prefix: str) -> Accepted:
     words = raw.decode().split(" ")
     if len(words) < 3:
-        raise BatchRefused(words[0])
+        raise BatchRefused(f"the server refuses the batch: {words[0]}", word=words[0])
     held = {int(words[i]): words[i + 1] for i in range(3, len(words), 2)}
     return Accepted(prefix, words[0], int(words[1]), held)
 

@@ -89,9 +89,7 @@ def claims(entries: Sequence[Any], now: float) -> list[Claim]:
 def _foreign(entry: bytes, fields: Sequence[bytes] | None, now: float) -> Claim:
     """Decode an entry that somebody else wrote: fields in any order, meta missing, others beside them."""
     by_name = dict(zip(fields[::2], fields[1::2], strict=False)) if fields else {}
-    return Claim(
-        entry, by_name.get(b"kind", b""), by_name.get(b"body", b""), by_name.get(b"meta", b""), claimed_at=now
-    )
+    return Claim(entry, by_name.get(b"kind", b""), by_name.get(b"body", b""), by_name.get(b"meta", b""), claimed_at=now)
 
 
 def _claimed(rows: Sequence[Any], now: float) -> list[Claim]:
@@ -108,9 +106,7 @@ def _claimed(rows: Sequence[Any], now: float) -> list[Claim]:
 
 def take(keys: QueueKeys, consumer: str, most: int, now: float) -> Call[list[Claim]]:
     """Claim at most `most` entries that were given back."""
-    return Call(
-        "take", [keys.stream, keys.released, keys.suspects], [consumer, most], lambda raw: _claimed(raw, now)
-    )
+    return Call("take", [keys.stream, keys.released, keys.suspects], [consumer, most], lambda raw: _claimed(raw, now))
 
 
 def reclaim(

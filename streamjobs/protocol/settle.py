@@ -124,9 +124,7 @@ def bury(
     keys: QueueKeys, consumer: str, groups: Sequence[tuple[str, Sums, Sequence[Death]]], clock: str = ""
 ) -> Call[Words]:
     """Send claims, grouped by kind, to the dead stream."""
-    table = KeyTable(
-        keys.stream, keys.dead, keys.dead_ids, keys.moved, keys.suspects, keys.totals, keys.metrics
-    )
+    table = KeyTable(keys.stream, keys.dead, keys.dead_ids, keys.moved, keys.suspects, keys.totals, keys.metrics)
     words: list[Word] = [clock, consumer, keys.done]
     for kind, sums, items in groups:
         words += (kind, len(items), len(sums), *_sums(sums))

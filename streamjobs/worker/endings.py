@@ -21,9 +21,7 @@ from streamjobs.worker.execution import Execution
 def ending(execution: Execution, result: bytes) -> Ending:
     """Return the fence of a claim with what its job owns; `result` says how it ended."""
     claim, meta = execution.claim, execution.meta
-    return Ending(
-        claim.entry, claim.deliveries, execution.local_id, meta.dedupe_key, meta.result_ttl_ms, result
-    )
+    return Ending(claim.entry, claim.deliveries, execution.local_id, meta.dedupe_key, meta.result_ttl_ms, result)
 
 
 def done(value: object) -> bytes:

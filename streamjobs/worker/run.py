@@ -29,9 +29,7 @@ _POLICY = Policy()
 class Runner:
     """Starts claims and takes in what comes of them; knows how many run."""
 
-    def __init__(
-        self, handlers: dict[str, Handler], rules: tuple[Rule, ...], settler: Settler, random: Random
-    ) -> None:
+    def __init__(self, handlers: dict[str, Handler], rules: tuple[Rule, ...], settler: Settler, random: Random) -> None:
         self._handlers = {kind.encode(): handler for kind, handler in handlers.items()}
         self._rules = rules
         self._settler = settler
@@ -85,9 +83,7 @@ class Runner:
             self._run(execution, handler, args, kwargs), loop=self._loop, name="streamjobs-job"
         )
 
-    async def _run(
-        self, execution: Execution, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
+    async def _run(self, execution: Execution, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         context.current.set(execution)
         try:
             if failpoints.armed:

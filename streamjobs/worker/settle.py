@@ -205,11 +205,7 @@ class Settler:
             await self._executor.run_all([leases.make_group(queue.keys)])
 
     def _answered(self, one: Written, answer: Any, *, repeated: bool) -> None:
-        lost = (
-            set(answer)
-            if isinstance(answer, dict)
-            else {i for i, w in enumerate(answer) if w in ("LOST", "GONE")}
-        )
+        lost = set(answer) if isinstance(answer, dict) else {i for i, w in enumerate(answer) if w in ("LOST", "GONE")}
         if one.call.script == "complete":
             self.done += len(one.executions) - len(lost)
         elif one.call.script in ("retry", "bury"):
@@ -218,9 +214,7 @@ class Settler:
         # After a repetition, "lost" may be this worker's own first try.
         for index in () if repeated else lost:
             job = one.executions[index].job_id
-            log.warning(
-                "%s of job %s came too late: another worker holds or has ended it", one.call.script, job
-            )
+            log.warning("%s of job %s came too late: another worker holds or has ended it", one.call.script, job)
         for execution in one.executions:
             one.queue.drop(execution)
 

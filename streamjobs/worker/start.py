@@ -138,9 +138,7 @@ class Starter:
         queue, claim = execution.queue, execution.claim
         if claim.deliveries > 1:
             try:
-                words = await self._station.executor.run(
-                    leases.suspect(queue.keys, self._station.consumer, [claim])
-                )
+                words = await self._station.executor.run(leases.suspect(queue.keys, self._station.consumer, [claim]))
             except StreamJobsError as error:
                 log.warning("cannot mark job %s: %s", execution.job_id, error)
                 self._settler.release(execution)

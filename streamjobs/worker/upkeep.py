@@ -26,9 +26,7 @@ class Upkeep:
 
     async def tick(self) -> float:
         """Do one round."""
-        await self._executor.run(
-            intake.announce(self._namespace, [queue.keys.queue for queue in self._queues])
-        )
+        await self._executor.run(intake.announce(self._namespace, [queue.keys.queue for queue in self._queues]))
         for queue in self._queues:
             await self._forget(queue)
         return EVERY_S
@@ -38,9 +36,7 @@ class Upkeep:
         seen, consumers = await self._executor.run_all(requests)
         gone = set()
         if isinstance(seen, dict):
-            gone |= {
-                name for name, (at_ms, _) in seen.items() if at_ms < self._clock.now_ms() - GONE_AFTER_MS
-            }
+            gone |= {name for name, (at_ms, _) in seen.items() if at_ms < self._clock.now_ms() - GONE_AFTER_MS}
         if not isinstance(consumers, StreamJobsError):
             gone |= {name for name, (idle_ms, _) in consumers.items() if idle_ms > GONE_AFTER_MS}
         if gone:

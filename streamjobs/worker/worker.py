@@ -125,9 +125,7 @@ class Worker:
             )  # fmt: skip
             queue.lease_ms = lease_ms
         [made] = await executor.run_all([leases.make_group(queue.keys)])
-        if isinstance(made, StreamJobsError) and not (
-            isinstance(made, Rejected) and made.word == "BUSYGROUP"
-        ):
+        if isinstance(made, StreamJobsError) and not (isinstance(made, Rejected) and made.word == "BUSYGROUP"):
             raise made
 
     async def _serve(self, stack: AsyncExitStack, settler: Settler, runner: Runner) -> bool:
@@ -155,9 +153,7 @@ class Worker:
         try:
             await asyncio.wait([*watched, stopped], return_when=asyncio.FIRST_COMPLETED)
             self._stopping.set()
-            return await WindDown(self._station, self._aborting, settler, runner, starter).run(
-                fetcher, fetching
-            )
+            return await WindDown(self._station, self._aborting, settler, runner, starter).run(fetcher, fetching)
         finally:
             await end([*tasks, fetching, stopped])
             for future in watched:

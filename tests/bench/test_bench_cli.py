@@ -11,12 +11,13 @@ import redis
 from benchmarks.document import Document
 from benchmarks.server import running
 
+ROOT = Path(__file__).resolve().parents[2]
 SMALL = ["--repeats", "2", "--jobs", "1500"]
 
 
 def benchmarks(*words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "benchmarks", *words], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "benchmarks", *words], cwd=ROOT, capture_output=True, text=True, timeout=120
     )
 
 

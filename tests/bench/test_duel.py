@@ -1,8 +1,12 @@
 """A cycle whose jobs do not all end as they should makes a result void; the others give medians."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
+import msgspec
 import pytest
 import redis
 
@@ -14,6 +18,7 @@ from benchmarks.measure import Sample, Spread
 from benchmarks.server import running
 from streamjobs.protocol.keys import QueueKeys
 
+ROOT = Path(__file__).resolve().parents[2]
 JOBS = 1200
 BARE = Cycle("bare_enqueue", "bare_drain")
 
@@ -74,6 +79,16 @@ def test_a_side_that_fails_makes_it_void(lab: Lab, capfd: pytest.CaptureFixture[
     with pytest.raises(SideFailed, match="no_such_side ended with exit code 1"):
         lab.run("no_such_side", lab.order(1))
     assert "no_such_side" in capfd.readouterr().err
+
+
+def test_a_side_ends_with_its_parent(lab: Lab) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "benchmarks.side", "worker"], cwd=ROOT, stdin=subprocess.PIPE
+    ) as side:
+        assert side.stdin is not None
+        side.stdin.write(msgspec.json.encode(lab.order(1)) + b"\n")  # a job that never comes
+        side.stdin.close()
+        assert side.wait(timeout=30) == 1
 
 
 def test_a_void_cycle_voids_its_result_and_leaves_no_numbers(lab: Lab) -> None:

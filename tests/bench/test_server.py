@@ -11,8 +11,9 @@ import redis
 
 from benchmarks.server import running
 
+ROOT = Path(__file__).resolve().parents[2]
 OWNER = """
-import os, sys
+import sys
 from benchmarks.server import running
 with running() as url:
     print(url, flush=True)
@@ -41,6 +42,7 @@ def test_the_server_answers_saves_nothing_and_is_gone_afterwards() -> None:
 def test_a_killed_owner_takes_its_server_along(how: signal.Signals) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", OWNER],
+        cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -1,6 +1,7 @@
 """Both executors run the same requests alike, on fakeredis and on real servers."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from hashlib import sha1
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from streamjobs.client import Connections
-from streamjobs.core.errors import NotFound, Rejected, StreamJobsError, Unavailable
+from streamjobs.core.errors import MissingExtra, NotFound, Rejected, StreamJobsError, Unavailable
 from streamjobs.protocol import scripts
 from streamjobs.protocol.calls import Call, Command, Request
 from tests.client.words import command, raw
@@ -57,9 +58,7 @@ def key(namespace: str, url: str) -> Iterator[str]:
 def script(monkeypatch: pytest.MonkeyPatch, namespace: str) -> str:
     """A script that no server has seen before this test."""
     text = f"-- {namespace}\nredis.call('RPUSH', KEYS[1], unpack(ARGV))\nreturn redis.call('LLEN', KEYS[1])"
-    monkeypatch.setattr(
-        scripts, "load", lambda name: scripts.Script(name, text, sha1(text.encode()).hexdigest())
-    )
+    monkeypatch.setattr(scripts, "load", lambda name: scripts.Script(name, text, sha1(text.encode()).hexdigest()))
     return "a_test"
 
 
@@ -96,9 +95,7 @@ def test_unknown_script_is_loaded_and_run_once(run_all: RunAll, key: str, script
     assert run_all(calls) == [6, 7, 8]
 
 
-def test_script_that_does_not_compile_is_told(
-    run_all: RunAll, key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_script_that_does_not_compile_is_told(run_all: RunAll, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scripts, "load", lambda name: scripts.Script(name, "return (", "0" * 40))
 
     [error, reply] = run_all([Call("broken", [key], [], raw), command("EXISTS", key)])
@@ -126,9 +123,7 @@ def test_decoders_own_bug_leaves_the_executor_usable(run_all: RunAll, key: str) 
 
 
 def test_stream_entries_come_as_they_are_on_the_wire(run_all: RunAll, key: str) -> None:
-    added, _ = run_all(
-        [command("XADD", key, "*", "kind", "k", "body", "{}"), command("XGROUP", "CREATE", key, "g", 0)]
-    )
+    added, _ = run_all([command("XADD", key, "*", "kind", "k", "body", "{}"), command("XGROUP", "CREATE", key, "g", 0)])
 
     read = command("XREADGROUP", "GROUP", "g", "c", "STREAMS", key, ">")
     assert run_all([read]) == [[[key.encode(), [[added, [b"kind", b"k", b"body", b"{}"]]]]]]
@@ -274,6 +269,13 @@ def test_memory_servers_are_apart_by_name() -> None:
 
     assert Connections("memory://apart-1").sync().run(command("GET", "k")) == b"1"
     assert other.sync().run(command("GET", "k")) is None
+
+
+def test_missing_fakeredis_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fakeredis", None)
+
+    with pytest.raises(MissingExtra, match=r"pip install 'streamjobs\[testing\]'"):
+        Connections("memory://").sync().run(command("PING"))
 
 
 def test_missing_server_is_unavailable_from_every_thread() -> None:

@@ -87,9 +87,7 @@ def test_failure_in_the_greeting_is_not_executed(
 
 
 @pytest.mark.parametrize("answer", [CUT, SILENCE], ids=["cut", "silence"])
-def test_lost_reply_is_unknown_and_nothing_is_repeated(
-    calls: Callable[[str], Caller], answer: Answer
-) -> None:
+def test_lost_reply_is_unknown_and_nothing_is_repeated(calls: Callable[[str], Caller], answer: Answer) -> None:
     with Peer([OK, answer]) as peer:
         caller = calls(peer.url)
 

@@ -149,9 +149,7 @@ def test_no_message_tells_the_secret(url: str) -> None:
     assert not [text for text in shown if SECRET in text or "12345678" in text]
 
 
-@given(
-    password=st.text(min_size=6), tail=st.sampled_from(["@host:6379/0", "@host", "", "@", "@host:x", "@/s"])
-)
+@given(password=st.text(min_size=6), tail=st.sampled_from(["@host:6379/0", "@host", "", "@", "@host:x", "@/s"]))
 def test_no_unquoted_password_is_told(password: str, tail: str) -> None:
     """Whatever is in a password, and wherever it makes the URL fall apart."""
     secret = f"{password}{SECRET}{password}"

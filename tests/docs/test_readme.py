@@ -42,9 +42,7 @@ class Shell:
         finally:
             _end(process, signal.SIGKILL)
         expect(command, output.decode("utf-8", "replace"))
-        assert process.returncode == 0, (
-            f"{where(command)} ended with {process.returncode}:\n{output.decode()}"
-        )
+        assert process.returncode == 0, f"{where(command)} ended with {process.returncode}:\n{output.decode()}"
 
     def close(self) -> None:
         """End the workers in order and check what they were said to print."""
@@ -113,9 +111,7 @@ def shell(tmp_path: Path, server_url: str, namespace: str) -> Iterator[Shell]:
     tools.mkdir()
     (tools / "streamjobs").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m streamjobs "$@"\n')
     (tools / "streamjobs").chmod(0o755)
-    inherited = {
-        key: value for key, value in os.environ.items() if not key.startswith(("STREAMJOBS_", "REDIS_"))
-    }
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("STREAMJOBS_", "REDIS_"))}
     folder = tmp_path / "first minute"
     folder.mkdir()
     shell = Shell(
@@ -153,13 +149,7 @@ def test_readme_is_short() -> None:
 
 
 DOCUMENTS = [README, *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
-PYTHON = [
-    (path, block)
-    for path in DOCUMENTS
-    if path.exists()
-    for block in blocks(path)
-    if block.language == "python"
-]
+PYTHON = [(path, block) for path in DOCUMENTS if path.exists() for block in blocks(path) if block.language == "python"]
 
 
 @pytest.mark.parametrize(
@@ -167,9 +157,7 @@ PYTHON = [
 )
 def test_python_in_documents_compiles(path: Path, block: Block) -> None:
     """`await` outside of a function is taken as the reader takes it: as part of some coroutine."""
-    body = "async def _() -> None:\n    pass\n" + "".join(
-        f"    {line}" for line in block.text.splitlines(True)
-    )
+    body = "async def _() -> None:\n    pass\n" + "".join(f"    {line}" for line in block.text.splitlines(True))
     try:
         compile(block.text, f"{path}:{block.line}", "exec")
     except SyntaxError:

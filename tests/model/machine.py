@@ -68,9 +68,7 @@ class Histories(RuleBasedStateMachine):
         problems = check_keys(self.url, self.namespace)
         assert not problems, problems
 
-    @rule(
-        deed=DEEDS, consumer=CONSUMERS, pick=PICK, keys=KEYS, delay=DELAYS, late=st.sampled_from([0, 0, 0, 1])
-    )
+    @rule(deed=DEEDS, consumer=CONSUMERS, pick=PICK, keys=KEYS, delay=DELAYS, late=st.sampled_from([0, 0, 0, 1]))
     def step(self, deed: str, consumer: str, pick: int, keys: list[str], delay: int, late: int) -> None:
         story = self.story
         if deed in SETTLEMENTS:
@@ -110,9 +108,7 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def each_job_is_where_the_model_has_it_and_nothing_else_is_there(self) -> None:
-        assert self._places() == {
-            one.id: _expected(one) for one in self.model.jobs.values() if _expected(one)
-        }
+        assert self._places() == {one.id: _expected(one) for one in self.model.jobs.values() if _expected(one)}
 
     def _places(self) -> dict[str, tuple[Any, ...]]:
         """Return where each job is on the server; a job in two places fails."""

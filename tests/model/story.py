@@ -121,11 +121,7 @@ class Story:
     def complete(self, consumer: str, claim: Claim, _: int = 0) -> None:
         one, key = self.model.standing(claim.entry.decode()), decode_meta(claim.meta).dedupe_key
         # A job that owns something beside its entry takes the form that gives it back.
-        words = (
-            self.store.complete_full(ending(claim, dedupe_key=key))
-            if claim.meta
-            else self.store.complete(claim)
-        )
+        words = self.store.complete_full(ending(claim, dedupe_key=key)) if claim.meta else self.store.complete(claim)
         self._expect(words, one)
         self.seen["zombie's success counted"] += one is not None and self._held(consumer, claim) is None
         self.seen["success came too late"] += one is None

@@ -20,9 +20,7 @@ def test_every_history_ends_as_the_model_says(server_url: str) -> None:
 
     run_state_machine_as_test(
         OnThisServer,
-        settings=settings(
-            max_examples=EXAMPLES, stateful_step_count=STEPS, derandomize=bool(os.environ.get("CI"))
-        ),
+        settings=settings(max_examples=EXAMPLES, stateful_step_count=STEPS, derandomize=bool(os.environ.get("CI"))),
     )
 
     never = [name for name in Histories.WANTED if not OnThisServer.seen[name]]

@@ -47,9 +47,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert {"streamjobs/py.typed", "streamjobs/cli/main.py", "streamjobs/benchmarks/__init__.py"} <= set(
-        names
-    )
+    assert {"streamjobs/py.typed", "streamjobs/cli/main.py", "streamjobs/benchmarks/__init__.py"} <= set(names)
     scripts = {str(path.relative_to(ROOT)) for path in (ROOT / "lua").rglob("*") if path.is_file()}
     assert {f"streamjobs/{name}" for name in scripts} <= set(names)
     assert {name.split("/")[0] for name in names} == {

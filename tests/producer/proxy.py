@@ -11,7 +11,8 @@ class Proxy:
     """Forwards to a server's unix socket, from a thread of its own; a context manager.
 
     `cuts`: of so many of the next batches of jobs, the server executes the request and the reply is
-    lost with its connection. `away`: connections are accepted and closed at once.
+    lost with its connection. `away`: connections are accepted and closed at once. Between `hold()` and
+    `release()` no reply comes through.
     """
 
     def __init__(self, server_url: str) -> None:
@@ -41,8 +42,18 @@ class Proxy:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 
+    def hold(self) -> None:
+        """Keep replies back from now on."""
+        self._loop.call_soon_threadsafe(self._released.clear)
+
+    def release(self) -> None:
+        """Let replies through again."""
+        self._loop.call_soon_threadsafe(self._released.set)
+
     async def _run(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self._released = asyncio.Event()
+        self._released.set()
         self._talks: set[asyncio.Task[None]] = set()
         server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self._port = server.sockets[0].getsockname()[1]
@@ -101,4 +112,5 @@ class Proxy:
                 # The reply is here: so the server has executed the request, and nobody learns of it.
                 self.away = self.away or self.away_after_cut
                 return
+            await self._released.wait()
             writer.write(data)

@@ -102,8 +102,9 @@ def takeovers() -> Iterator[Step]:
     yield "b gives one back", leases.release(KEYS, "b", 15_000, [leases.Giveback(b"4000000000000-5", 1, 1)])
     yield "it waits", lookup("d4000000000000-1")
     yield "c takes it", leases.take(KEYS, "c", 10, 0.0)
-    yield "b falls silent", command(
-        "XCLAIM", KEYS.stream, "workers", "b", "0", "4000000000000-6", "IDLE", "60000", "JUSTID"
+    yield (
+        "b falls silent",
+        command("XCLAIM", KEYS.stream, "workers", "b", "0", "4000000000000-6", "IDLE", "60000", "JUSTID"),
     )
     yield "d takes over", leases.reclaim(KEYS, "d", 15_000, "-", 10, 0.0, clock())
     yield "d marks the start", leases.suspect(KEYS, "d", [claim(6, 2, "b@1799999940000/1")], clock())
@@ -116,7 +117,10 @@ def takeovers() -> Iterator[Step]:
 
 def endings() -> Iterator[Step]:
     jobs = ["4000000000000-2", "d4000000000000-1", "4000000000000-1"]
-    yield "an operator cancels", settle.cancel(KEYS, "", [settle.Ending(b"", 0, job) for job in jobs], clock())
+    yield (
+        "an operator cancels",
+        settle.cancel(KEYS, "", [settle.Ending(b"", 0, job) for job in jobs], clock()),
+    )
     yield "an ended job", lookup("4000000000000-2")
     yield "an id that was never given", lookup("4000000000000-7")
     last = intake.enqueue(KEYS, [Job("mail", b"no object", "mail")], Batch("p", 4, "c0ffee"), clock())

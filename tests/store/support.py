@@ -99,9 +99,7 @@ class Store:
         self.silence(claims, holder)
         return self.sweep(consumer)
 
-    def release(
-        self, *claims: Claim, consumer: str = "a", mark: int = 0, alone: bool = False
-    ) -> leases.Words:
+    def release(self, *claims: Claim, consumer: str = "a", mark: int = 0, alone: bool = False) -> leases.Words:
         items = [leases.Giveback(claim.entry, claim.deliveries, mark, alone) for claim in claims]
         return self.run(leases.release(self.keys, consumer, LEASE_MS, items))
 
@@ -142,9 +140,7 @@ class Store:
         """Cancel a job that may hold a dedupe key, as an operator."""
         return self.run(settle.cancel(self.keys, "", [settle.Ending(b"", 0, job, key)]))
 
-    def promote(
-        self, consumer: str = "a", *, rung: bool = False, most: int = 200, clock: str = ""
-    ) -> upkeep.Promoted:
+    def promote(self, consumer: str = "a", *, rung: bool = False, most: int = 200, clock: str = "") -> upkeep.Promoted:
         return self.run(upkeep.promote(self.keys, consumer, rung=rung, note="", most=most, clock=clock))
 
     # What operators do.
@@ -246,8 +242,6 @@ def later(claim: Claim, delay_ms: int = 1000, key: str = "", **meta: Any) -> set
     return settle.Postponement(ending(claim, dedupe_key=key), delay_ms, carried)
 
 
-def death(
-    claim: Claim, reason: str = "permanent", error: str = "ValueError: no", **owned: Any
-) -> settle.Death:
+def death(claim: Claim, reason: str = "permanent", error: str = "ValueError: no", **owned: Any) -> settle.Death:
     """Return what buries a claim."""
     return settle.Death(ending(claim, **owned), reason, error, 1, b'[{"e":"no"}]')

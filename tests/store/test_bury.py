@@ -109,9 +109,7 @@ def test_how_it_ended_is_kept_and_announced_for_those_who_wait(store: Store) -> 
     ],
     ids=["kind alone", "body alone", "foreign", "all and more", "names of ours"],
 )
-def test_case_C7_odd_entries_keep_every_byte(
-    store: Store, fields: dict[bytes, bytes], kept: dict[str, bytes]
-) -> None:
+def test_case_C7_odd_entries_keep_every_byte(store: Store, fields: dict[bytes, bytes], kept: dict[str, bytes]) -> None:
     flat = [word for pair in fields.items() for word in pair]
     store.command("XADD", store.keys.stream, "*", *flat)
     [claim] = store.claim()

@@ -212,9 +212,7 @@ def test_case_G1_a_drained_queue_holds_no_key_of_a_job(store: Store) -> None:
 
     assert store.left() == set()
     lasting = [
-        key
-        for key in ("stream", "totals", "config", "ids")
-        if store.command("PTTL", store.keys.base + key) == -1
+        key for key in ("stream", "totals", "config", "ids") if store.command("PTTL", store.keys.base + key) == -1
     ]
     assert lasting == ["stream", "totals"]
 

@@ -133,9 +133,7 @@ def test_counts_per_kind(store: Store) -> None:
     replays = [upkeep.Replay(store.dead_entry(one), one, b"") for one in (mail[0], web[0], "1-1")]
 
     store.run(upkeep.replay(store.keys, replays, str(CLOCK)))
-    store.run(
-        upkeep.purge(store.keys, [(store.dead_entry(one), one) for one in (mail[1], web[1])], str(CLOCK))
-    )
+    store.run(upkeep.purge(store.keys, [(store.dead_entry(one), one) for one in (mail[1], web[1])], str(CLOCK)))
 
     assert store.totals() == {"replayed": 2, "purged": 2}
     assert store.minute() == {"replayed:mail": 1, "replayed:web": 1, "purged:mail": 1, "purged:web": 1}

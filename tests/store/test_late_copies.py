@@ -28,9 +28,7 @@ def settling_calls(store: Store) -> dict[str, tuple[Call[leases.Words], Any]]:
     one = claims["release"]
     calls = {
         "complete": settle.complete(keys, [settle.Finished("mail", plain=[claims["complete"].entry])]),
-        "full": settle.complete(
-            keys, [settle.Finished("mail", full=[ending(claims["full"], result_ttl_ms=9000)])]
-        ),
+        "full": settle.complete(keys, [settle.Finished("mail", full=[ending(claims["full"], result_ttl_ms=9000)])]),
         "retry": settle.retry(keys, "a", [("mail", {}, [later(claims["retry"], 1)])]),
         "snooze": settle.snooze(keys, "a", [("mail", {}, [later(claims["snooze"], 1)])]),
         "bury": settle.bury(keys, "a", [("mail", {}, [death(claims["bury"])])]),

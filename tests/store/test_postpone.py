@@ -88,9 +88,7 @@ def test_settled_claim_changes_nothing(store: Store, postpone: Postpone, zset: s
     assert store.left() == set()
 
 
-def test_late_copy_after_the_job_moved_on_changes_nothing(
-    store: Store, postpone: Postpone, script: str
-) -> None:
+def test_late_copy_after_the_job_moved_on_changes_nothing(store: Store, postpone: Postpone, script: str) -> None:
     [claim] = store.started(1)
     build = settle.retry if script == "retry" else settle.snooze
     call = build(store.keys, "a", [("mail", {}, [later(claim, 1)])])

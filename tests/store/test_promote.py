@@ -24,9 +24,7 @@ def test_due_jobs_move_to_the_stream_with_their_id(store: Store) -> None:
     assert [job_of(claim) for claim in claims] == ids
     assert [claim.body for claim in claims] == [b'{"n":1}', b'{"n":2}']
     assert claims[0].meta == b'{"id":"%s","tp":"t"}' % ids[0].encode()
-    assert store.hash(store.keys.moved) == {
-        one: claim.entry.decode() for one, claim in zip(ids, claims, strict=True)
-    }
+    assert store.hash(store.keys.moved) == {one: claim.entry.decode() for one, claim in zip(ids, claims, strict=True)}
     assert store.left() == {"stream", "moved"}
 
 
@@ -43,10 +41,7 @@ def test_case_D2_nothing_moves_before_it_is_due(store: Store) -> None:
 def test_case_D9_a_long_delay_gives_one_entry_at_its_time(store: Store) -> None:
     store.schedule(delayed(1, delay_ms=7_200_000), clock=str(CLOCK))
 
-    moved = [
-        store.promote(clock=str(CLOCK + at)).moved
-        for at in (5000, 7_199_999, 7_200_000, 7_200_001, 9_000_000)
-    ]
+    moved = [store.promote(clock=str(CLOCK + at)).moved for at in (5000, 7_199_999, 7_200_000, 7_200_001, 9_000_000)]
 
     assert moved == [0, 0, 1, 0, 0]
     assert store.depth() == 1

@@ -42,9 +42,7 @@ def test_ids_never_repeat_even_when_a_batch_failed_half_way(store: Store) -> Non
     store.command("XADD", store.keys.ids, "MAXLEN", 0, "4000000000000-0", "x", "")
     store.command("RPUSH", store.keys.dedupe("bad"), "x")
     with pytest.raises(Rejected):
-        store.schedule(
-            delayed(0, delay_ms=9), delayed(1, delay_ms=9), delayed(2, delay_ms=9, dedupe_key="bad")
-        )
+        store.schedule(delayed(0, delay_ms=9), delayed(1, delay_ms=9), delayed(2, delay_ms=9, dedupe_key="bad"))
     half = set(store.due(store.keys.scheduled))
     store.command("DEL", store.keys.dedupe("bad"))
 
@@ -133,9 +131,7 @@ def test_bell_is_never_rung_twice(store: Store) -> None:
 
 
 def test_counts_per_kind_what_was_added(store: Store) -> None:
-    store.schedule(
-        delayed(1, delay_ms=9), delayed(2, delay_ms=9, kind="web"), delayed(3, delay_ms=9), clock=str(CLOCK)
-    )
+    store.schedule(delayed(1, delay_ms=9), delayed(2, delay_ms=9, kind="web"), delayed(3, delay_ms=9), clock=str(CLOCK))
 
     assert store.totals() == {"enqueued": 3}
     assert store.minute() == {"enqueued:mail": 2, "enqueued:web": 1}

@@ -79,9 +79,7 @@ def test_imports_point_down(path: Path) -> None:
     if own == "__main__":
         return
     allowed = LAYERS[: LAYERS.index(own) + 1]
-    upward = [
-        f"{shown(path, line)} imports {name}" for line, name, layer in ours(path) if layer not in allowed
-    ]
+    upward = [f"{shown(path, line)} imports {name}" for line, name, layer in ours(path) if layer not in allowed]
     assert not upward, "\n".join(upward)
 
 

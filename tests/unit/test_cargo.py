@@ -8,7 +8,8 @@ import pytest
 from streamjobs.core.errors import OutcomeUnknown, StreamJobsError, UsageError
 from streamjobs.core.job import Job
 from streamjobs.producer.batching import Shipped
-from streamjobs.producer.lanes import Cargo, Lanes
+from streamjobs.producer.cargo import Cargo
+from streamjobs.producer.sending import Sender
 from streamjobs.protocol.intake import MAX_BATCH_BYTES, MAX_BATCH_JOBS
 from streamjobs.protocol.keys import QueueKeys
 
@@ -20,7 +21,7 @@ def make(keys: QueueKeys, job: Job, local: str, duplicate: bool) -> Result:
 
 
 def cargo(jobs: Iterable[Any]) -> Cargo[Result]:
-    return Cargo(Lanes("sj", make), jobs, lambda: 0.0)
+    return Cargo(Sender("sj", make, 0.0), jobs)
 
 
 def job(n: int, queue: str = "mail", delay_ms: int = 0, size: int = 0) -> Job:

@@ -1,7 +1,5 @@
 """The downstream class of an error."""
 
-import asyncio
-
 import msgspec
 import pytest
 
@@ -39,7 +37,7 @@ class ValidationError(Exception):
     ("error", "name"),
     [
         (TimeoutError(), "timeout"),
-        (asyncio.TimeoutError(), "timeout"),
+        (TimeoutError(), "timeout"),
         (ReadTimeout(), "timeout"),
         (ConnectionRefusedError(), "connection"),
         (BrokenPipeError(), "connection"),

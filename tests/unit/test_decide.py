@@ -88,9 +88,7 @@ def test_an_unknown_kind_is_parked_for_a_day_and_then_dead() -> None:
         assert decision == Snooze(park_delay_ms(parks), "parks")
         waited += decision.delay_ms
 
-    assert decision == Bury(
-        DeadReason.UNKNOWN_KIND, "no worker knew this kind for 24 h", "bug", charged=False
-    )
+    assert decision == Bury(DeadReason.UNKNOWN_KIND, "no worker knew this kind for 24 h", "bug", charged=False)
     assert PARKED_FOR_MS <= waited <= PARKED_FOR_MS + 60_000
     assert isinstance(decide(job.Unknown(), Meta(parks=10**9), POLICY, 0.5), Bury)
 

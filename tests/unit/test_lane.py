@@ -149,6 +149,7 @@ def test_what_was_surely_not_executed_goes_again_in_order(lane: Lane, error: Exc
     lane.add(third)
 
     assert not lane.failed(sending, error, NOW + 2)
+    assert lane.pause_s(sending, NOW + 2, 1.0) == pytest.approx(0.05)
 
     assert send(lane, NOW + 2).shipments == [first, third]
     assert isinstance(second.outcome, NotSent)
@@ -236,19 +237,32 @@ def test_a_repetition_after_five_minutes_is_refused(lane: Lane) -> None:
 
 
 def test_pauses_double_from_50_ms_to_2_s_and_begin_anew_after_a_success(lane: Lane) -> None:
-    put(lane, shipment())
+    put(lane, shipment(), shipment())
     sending = send(lane)
     pauses = []
     for _ in range(10):
         lane.failed(sending, OutcomeUnknown("cut"), NOW)
-        pauses.append(lane.pause_s(1.0))
+        pauses.append(lane.pause_s(sending, NOW, 1.0))
 
     assert pauses[:6] == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
     assert set(pauses[6:]) == {2.0}
-    assert lane.pause_s(0.0) == 1.0
+    assert lane.pause_s(sending, NOW, 0.0) == 1.0
     lane.arrived(sending, Accepted("", "17", 0, {}))
+    put(lane, shipment())
+    sending = send(lane)
     lane.failed(sending, OutcomeUnknown("cut"), NOW)
-    assert lane.pause_s(1.0) == pytest.approx(0.05)
+    assert lane.pause_s(sending, NOW, 1.0) == pytest.approx(0.05)
+
+
+def test_nobody_waits_beyond_the_deadline_nor_for_what_is_known(lane: Lane) -> None:
+    put(lane, shipment())
+    sending = send(lane)
+    for _ in range(10):
+        lane.failed(sending, OutcomeUnknown("cut"), NOW)
+
+    assert lane.pause_s(sending, DEADLINE - 0.5, 1.0) == 0.5
+    lane.failed(sending, OutcomeUnknown("cut"), DEADLINE)
+    assert lane.pause_s(sending, NOW, 1.0) == 0.0
 
 
 def test_an_error_that_is_none_of_ours_does_not_stop_the_lane(lane: Lane) -> None:

@@ -4,8 +4,12 @@ What takes several requests is written once this way, and driven by the sync exe
 asyncio one.
 """
 
+import asyncio
+import time
 from collections.abc import Generator
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
 
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.sync import SyncExecutor
@@ -14,35 +18,54 @@ from streamjobs.protocol.calls import Request
 
 T = TypeVar("T")
 
-Talk = Generator[list[Request[Any]], list[Any], T]
-"""Yields requests that can go in one round trip; is sent their replies, of which none is an error
-(but see `Leniently`)."""
+
+class Pause(msgspec.Struct, frozen=True):
+    """A step that only waits."""
+
+    seconds: float
 
 
 class Leniently(list[Request[Any]]):
     """Requests whose errors are sent to the conversation in the place of replies, for it to judge."""
 
 
+Talk: TypeAlias = Generator[list[Request[Any]] | Pause, list[Any], T]
+"""Yields requests that can go in one round trip, and is sent their replies, of which none is an error
+(but see `Leniently`); or a pause. Closed when it is interrupted under way."""
+
+
 def talk(executor: SyncExecutor, conversation: Talk[T]) -> T:
     """Carry a conversation through; the first error ends it."""
     try:
-        requests = next(conversation)
+        step = next(conversation)
         while True:
-            requests = conversation.send(_checked(requests, executor.run_all(requests)))
+            if isinstance(step, Pause):
+                time.sleep(step.seconds)
+                step = conversation.send([])
+            else:
+                step = conversation.send(_checked(step, executor.run_all(step)))
     except StopIteration as end:
         result: T = end.value
         return result
+    finally:
+        conversation.close()
 
 
 async def atalk(executor: AsyncExecutor, conversation: Talk[T]) -> T:
     """Carry a conversation through; the first error ends it."""
     try:
-        requests = next(conversation)
+        step = next(conversation)
         while True:
-            requests = conversation.send(_checked(requests, await executor.run_all(requests)))
+            if isinstance(step, Pause):
+                await asyncio.sleep(step.seconds)
+                step = conversation.send([])
+            else:
+                step = conversation.send(_checked(step, await executor.run_all(step)))
     except StopIteration as end:
         result: T = end.value
         return result
+    finally:
+        conversation.close()
 
 
 def _checked(requests: list[Request[Any]], replies: list[Any]) -> list[Any]:

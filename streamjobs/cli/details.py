@@ -1,0 +1,116 @@
+"""One job in full, as JSON and as text."""
+
+from typing import TYPE_CHECKING, Any
+
+from streamjobs.cli import show
+
+if TYPE_CHECKING:
+    from streamjobs.core.job import Attempt
+    from streamjobs.operate.jobs import JobStatus
+
+
+def dead_fields(job: "JobStatus") -> dict[str, Any]:
+    """Return a dead job for a JSON document."""
+    return {
+        "id": job.id,
+        "queue": job.queue,
+        "kind": job.kind,
+        **show.arguments(job.body),
+        "reason": job.reason,
+        "error": job.error,
+        "attempts": job.attempt,
+        "died": show.time_of(job.died_ms),
+        "generation": job.meta.generation,
+        "dedupe_key": job.meta.dedupe_key or None,
+        "headers": job.meta.headers or {},
+        "history": [attempt_fields(attempt) for attempt in job.history],
+    }
+
+
+def attempt_fields(attempt: "Attempt") -> dict[str, Any]:
+    """Return one entry of a history for a JSON document."""
+    return {
+        "at": show.time_of(attempt.at_ms),
+        "attempt": attempt.number or None,
+        "error": attempt.error,
+        "error_class": attempt.error_class,
+        "worker": attempt.worker,
+    }
+
+
+def job_fields(job: "JobStatus") -> dict[str, Any]:
+    """Return a job in any state for a JSON document; what its state does not have is null."""
+    known = bool(job.kind)
+    nothing = {"args": None}
+    return {
+        "id": job.id,
+        "queue": job.queue,
+        "state": str(job.state),
+        "kind": job.kind or None,
+        **(show.arguments(job.body) if known else nothing),
+        "attempt": job.attempt or None,
+        "retrying": job.retrying,
+        "due": show.time_of(job.due_ms),
+        "worker": job.worker or None,
+        "deliveries": job.deliveries,
+        "result": job.result,
+        "reason": job.reason or None,
+        "error": job.error or None,
+        "died": show.time_of(job.died_ms),
+        "generation": job.meta.generation,
+        "dedupe_key": job.meta.dedupe_key or None,
+        "headers": job.meta.headers or {},
+        "history": [attempt_fields(attempt) for attempt in job.history],
+    }
+
+
+def print_dead(job: "JobStatus", holder: str, now_ms: int) -> None:
+    """Print a dead job."""
+    replayable = f"no: {holder} holds its dedupe key" if holder else "yes"
+    show.pairs([*_about(job, now_ms), ("replayable", replayable)])
+    _print_history(job, now_ms)
+
+
+def print_job(job: "JobStatus", now_ms: int) -> None:
+    """Print a job in any state."""
+    show.pairs(_about(job, now_ms))
+    _print_history(job, now_ms)
+
+
+def _about(job: "JobStatus", now_ms: int) -> list[tuple[str, str]]:
+    due = f"{show.time_of(job.due_ms)} (in {show.age(job.due_ms - now_ms)})" if job.due_ms else ""
+    died = f"{show.time_of(job.died_ms)} ({show.ago(now_ms - job.died_ms)})" if job.died_ms else ""
+    return [
+        ("id", job.id),
+        ("queue", job.queue),
+        ("state", f"{job.state}{', retrying' if job.retrying else ''}"),
+        ("kind", job.kind),
+        ("arguments", job.body.decode("utf-8", "backslashreplace")),
+        ("attempts" if job.died_ms else "attempt", str(job.attempt or "")),
+        ("due", due),
+        ("worker", job.worker),
+        ("result", show.compact(job.result) if job.result is not None else ""),
+        ("reason", job.reason),
+        ("error", job.error),
+        ("died", died),
+        ("generation", str(job.meta.generation or "")),
+        ("dedupe key", job.meta.dedupe_key),
+        ("headers", show.compact(job.meta.headers) if job.meta.headers else ""),
+    ]
+
+
+def _print_history(job: "JobStatus", now_ms: int) -> None:
+    if not job.history:
+        return
+    show.line()
+    table = show.Table(">ATTEMPT", "WHEN", "CLASS", "~WORKER", "~ERROR")
+    table.print(
+        (
+            str(attempt.number or "?"),
+            show.ago(now_ms - attempt.at_ms) if attempt.at_ms else "?",
+            attempt.error_class,
+            attempt.worker,
+            attempt.error,
+        )
+        for attempt in job.history
+    )

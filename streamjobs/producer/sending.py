@@ -1,0 +1,121 @@
+"""How batches are sent, whatever the executor: as conversations, with pauses between failed tries."""
+
+from collections.abc import Callable
+from random import Random
+from time import monotonic
+from typing import Generic, TypeVar
+
+from streamjobs.client.forks import watch
+from streamjobs.client.talk import Leniently, Pause, Talk
+from streamjobs.core.errors import OutcomeUnknown, StreamJobsError
+from streamjobs.core.failpoints import failpoint
+from streamjobs.core.job import Job
+from streamjobs.producer.batching import Lane, Sending, Shipment, Shipped
+from streamjobs.protocol import intake
+from streamjobs.protocol.keys import QueueKeys
+
+H = TypeVar("H")
+
+MakeHandle = Callable[[QueueKeys, Job, str, bool], H]
+"""Makes what callers get for one job: of its keys, itself, its local id, and whether it is another's."""
+
+Retry = Callable[[int], object]
+"""Finds out what became of the n-th job of an unknown shipment: plainly, or by an awaitable."""
+
+
+class Sender(Generic[H]):
+    """The lanes of one producer, made when first used. A forked child begins with none."""
+
+    def __init__(self, namespace: str, make_handle: MakeHandle[H], timeout_s: float) -> None:
+        """`timeout_s`: how long a job may wait to be sent, and an answer be awaited."""
+        self._namespace = namespace
+        self._make_handle = make_handle
+        self._timeout_s = timeout_s
+        self._random = Random()
+        self.after_fork()
+        watch(self)
+
+    def after_fork(self) -> None:
+        """Begin anew: the parent's batches are the parent's to send."""
+        self._lanes: dict[tuple[str, bool], Lane] = {}
+        self._queues: dict[str, QueueKeys] = {}
+        self._unannounced: set[str] = set()
+
+    def lane(self, job: Job) -> Lane:
+        """Return the lane that this job takes."""
+        later = job.delay_ms > 0 or job.at_ms > 0
+        lane = self._lanes.get((job.queue, later))
+        if lane is None:
+            if job.queue not in self._queues:
+                self._queues[job.queue] = QueueKeys(self._namespace, job.queue)
+                self._unannounced.add(job.queue)
+            lane = self._lanes.setdefault((job.queue, later), Lane(self._queues[job.queue], later=later))
+        return lane
+
+    def shipment(self, jobs: list[Job]) -> Shipment:
+        """Return a shipment of these jobs, all of one lane, whose deadline counts from now."""
+        return Shipment(jobs, monotonic() + self._timeout_s)
+
+    def send_waiting(self, lane: Lane, own: Shipment | None = None) -> Talk[None]:
+        """Send what waits in a lane, batch after batch, until nothing does, or `own` has its outcome."""
+        yield from self._announce()
+        while own is None or own.outcome is None:
+            sending = lane.next_batch(monotonic())
+            if sending is None:
+                return
+            yield from self._send(lane, sending)
+
+    def _announce(self) -> Talk[None]:
+        names, self._unannounced = self._unannounced, set()
+        if names:
+            [reply] = yield Leniently([intake.announce(self._namespace, sorted(names))])
+            if isinstance(reply, StreamJobsError):
+                # The jobs themselves will tell; a worker announces its queues too.
+                self._unannounced |= names
+
+    def _send(self, lane: Lane, sending: Sending) -> Talk[None]:
+        again = True
+        try:
+            while again:
+                failpoint("producer.before_send")
+                [reply] = yield Leniently([sending.call])
+                failpoint("producer.after_reply")
+                if not isinstance(reply, StreamJobsError):
+                    lane.arrived(sending, reply)
+                    return
+                again = lane.failed(sending, reply, monotonic())
+                yield Pause(lane.pause_s(sending, monotonic(), self._random.random()))
+        except BaseException as error:
+            # Interrupted with a call under way: nobody knows whether it was executed.
+            lane.lose(sending, f"interrupted: {error!r}")
+            raise
+
+    def again(self, lane: Lane, shipment: Shipment, index: int, retry: Retry) -> Talk[H]:
+        """Send the batch of an unknown shipment once more; return the handle of its n-th job."""
+        sending = shipment.sending
+        if sending is not None and not isinstance(shipment.outcome, Shipped):
+            [reply] = yield Leniently([sending.again(monotonic())])
+            if isinstance(reply, StreamJobsError):
+                raise outcome_error(shipment, retry, index) or reply
+            sending.settle(reply)
+        return self.handle(lane, shipment, index)
+
+    def handle(self, lane: Lane, shipment: Shipment, index: int) -> H:
+        """Return the handle of one job of a shipment that arrived."""
+        assert isinstance(shipment.outcome, Shipped)
+        ids, held = shipment.outcome.ids, shipment.outcome.held
+        return self._make_handle(lane.keys, shipment.jobs[index], ids[index], index in held)
+
+    def result(self, lane: Lane, shipment: Shipment, index: int, retry: Retry) -> H:
+        """Return the handle of one job of a shipment that has its outcome, or raise its error."""
+        if error := outcome_error(shipment, retry, index):
+            raise error
+        return self.handle(lane, shipment, index)
+
+
+def outcome_error(shipment: Shipment, retry: Retry, index: int) -> StreamJobsError | None:
+    """Return the error for one job of a shipment, with its own way to find out; None when it arrived."""
+    outcome = shipment.outcome
+    if isinstance(outcome, OutcomeUnknown):
+        return OutcomeUnknown(str(outcome), retry=lambda: retry(index))
+    return outcome if isinstance(outcome, StreamJobsError) else None
