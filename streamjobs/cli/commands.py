@@ -54,13 +54,13 @@ def global_options() -> list[click.Parameter]:
 class _Common(click.Command):
     """Adds the global options, and lists them apart."""
 
-    def __init__(
-        self, *args: Any, params: Sequence[click.Parameter] | None = None, **attributes: Any
-    ) -> None:
-        super().__init__(*args, params=[*(params or ()), *global_options()], **attributes)
+    def __init__(self, *args: Any, **attributes: Any) -> None:
+        super().__init__(*args, **attributes)
+        self.params += global_options()
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        own, common = [], []
+        own: list[tuple[str, str]] = []
+        common: list[tuple[str, str]] = []
         for param in self.get_params(ctx):
             if record := param.get_help_record(ctx):
                 (common if isinstance(param, GlobalOption) else own).append(record)

@@ -10,7 +10,7 @@ from streamjobs.cli import show
 from streamjobs.cli.commands import Group
 from streamjobs.cli.details import dead_fields, print_dead
 from streamjobs.cli.endings import REFUSED, Failed
-from streamjobs.cli.params import JOB_ID
+from streamjobs.cli.params import job_id as job_id_type
 from streamjobs.cli.selection import Chosen, confirmed, selecting
 from streamjobs.cli.settings import settings
 
@@ -98,7 +98,7 @@ def _group_fields(group: Any) -> dict[str, Any]:
 
 
 @dead.command("show")
-@click.argument("job_id", type=JOB_ID, metavar="ID")
+@click.argument("job_id", type=job_id, metavar="ID")
 def show_(job_id: str) -> None:
     """Show one dead job: arguments, history, and whether it can be replayed."""
     from streamjobs.operate import dead as operate
@@ -185,6 +185,5 @@ def _report(conflicts: dict[str, str]) -> None:
     for job, holder in list(conflicts.items())[:SHOWN]:
         show.note(f"{job} is left dead: {holder} holds its dedupe key")
     if conflicts:
-        raise Failed(
-            f"{show.plural(len(conflicts), 'job')} left dead: other jobs hold their dedupe keys", REFUSED
-        )
+        left = show.plural(len(conflicts), "job")
+        raise Failed(f"{left} left dead: other jobs hold their dedupe keys", REFUSED)

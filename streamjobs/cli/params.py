@@ -1,8 +1,10 @@
-"""Values of options: durations, instants, names of queues, job ids."""
+"""Values of options: durations, instants, names of queues, job ids.
+
+Those in small letters are types for click's options: what they refuse is said with the option's name.
+"""
 
 import re
 from datetime import datetime
-from typing import Any
 
 import click
 
@@ -45,98 +47,51 @@ def instant(text: str) -> datetime:
     return value
 
 
-class Duration(click.ParamType):
-    """A duration, in seconds once read."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, int | float):
-            return float(value)
-        try:
-            return seconds(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+def duration(text: str) -> float:
+    """Read a duration, in seconds."""
+    try:
+        return seconds(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
-class Instant(click.ParamType):
-    """An instant."""
-
-    name = "instant"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        try:
-            return value if isinstance(value, datetime) else instant(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+def time(text: str) -> datetime:
+    """Read an instant."""
+    try:
+        return instant(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
-class When(click.ParamType):
-    """An instant, or how long ago, in seconds."""
-
-    name = "when"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime | float:
-        if isinstance(value, datetime | float):
-            return value
-        try:
-            return instant(value) if "-" in value else seconds(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+def when(text: str) -> datetime | float:
+    """Read an instant, or how long ago, in seconds."""
+    return time(text) if "-" in text else duration(text)
 
 
-class QueueName(click.ParamType):
-    """The name of one queue."""
-
-    name = "queue"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            return check_name(value, "queue")
-        except InvalidOption as error:
-            self.fail(str(error), param, ctx)
+def queue(text: str) -> str:
+    """Read the name of one queue."""
+    try:
+        return check_name(text, "queue")
+    except InvalidOption as error:
+        raise click.BadParameter(str(error)) from error
 
 
-class QueueNames(click.ParamType):
-    """Names of queues, parted by commas."""
-
-    name = "queues"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, ...]:
-        if isinstance(value, tuple):
-            return value
-        words = value if isinstance(value, list) else str(value).split(",")
-        return tuple(QueueName().convert(word, param, ctx) for word in words)
+def queues(text: str) -> tuple[str, ...]:
+    """Read names of queues, parted by commas."""
+    return tuple(queue(word) for word in text.split(","))
 
 
-class JobId(click.ParamType):
-    """The id of a job."""
+def job_id(text: str) -> str:
+    """Read the id of a job."""
+    try:
+        split_job_id(text)
+    except InvalidOption as error:
+        raise click.BadParameter(str(error)) from error
+    return text
 
-    name = "id"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            split_job_id(value)
-        except InvalidOption as error:
-            self.fail(str(error), param, ctx)
-        return str(value)
-
-
-DURATION, INSTANT, WHEN, QUEUE, QUEUES, JOB_ID = (
-    Duration(),
-    Instant(),
-    When(),
-    QueueName(),
-    QueueNames(),
-    JobId(),
-)
 
 Names = tuple[tuple[str, ...], ...]
-"""What an option of type QUEUES that may be repeated gives."""
+"""What an option of type `queues` that may be repeated gives."""
 
 
 def flat(groups: Names) -> list[str]:

@@ -186,5 +186,10 @@ class Runner:
             what,
             decision.error,
             "\n" + execution.traceback if execution.traceback else "",
-            extra={"job_id": execution.job_id, "kind": execution.kind, "queue": execution.queue.keys.queue},
+            extra={
+                "job_id": execution.job_id,
+                "kind": execution.kind,
+                "queue": execution.queue.keys.queue,
+                "attempt": execution.attempt,
+            },
         )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
+from streamjobs.protocol import leases
 from streamjobs.worker.execution import Ending, Execution
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.run import Runner
@@ -53,7 +54,17 @@ class WindDown:
         if not settled.done():
             await asyncio.wait([settled], timeout=AT_ONCE_S)
         await end([settled])
-        return await self._settler.close() and clean
+        settled_all = await self._settler.close()
+        await self._retire()
+        return clean and settled_all
+
+    async def _retire(self) -> None:
+        """Be forgotten at once where nothing is held any more; elsewhere other workers see to it."""
+        station = self._station
+        retire = [leases.retire(queue.keys, [station.consumer]) for queue in station.queues]
+        retiring = asyncio.ensure_future(station.executor.run_all(retire))
+        await asyncio.wait([retiring], timeout=AT_ONCE_S)
+        await end([retiring])
 
     def _left_s(self) -> float:
         return 0.0 if self._aborting.is_set() else self._deadline - monotonic()

@@ -103,7 +103,7 @@ VALUES: list[tuple[Any, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("hint", "value"), VALUES, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(("hint", "value"), VALUES, ids=[f"{n}-{hint!s:.30}" for n, (hint, _) in enumerate(VALUES)])
 def test_a_value_comes_back_as_it_was(hint: Any, value: Any) -> None:
     one = signature(hint)
 
