@@ -48,9 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--quick", action="store_true", help="3 repeats of 100,000 jobs instead of 5 of 200,000")
     run.add_argument("--repeats", type=_positive, metavar="N", help="repeats of each side")
     run.add_argument("--jobs", type=_positive, metavar="N", help="jobs in each repeat")
-    run.add_argument(
-        "--json", metavar="FILE", help="write the document here; - for stdout instead of the table"
-    )
+    run.add_argument("--json", metavar="FILE", help="write the document here; - for stdout instead of the table")
     run.add_argument("--url", type=_url, help="a server to use instead of a fresh one of our own")
     return parser
 

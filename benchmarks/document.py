@@ -118,7 +118,7 @@ def commit() -> str | None:
 
 def command() -> list[str]:
     """Return the command line that repeats this run."""
-    return ["python", "-m", __package__, *sys.argv[1:]]
+    return ["python", "-m", __package__ or "benchmarks", *sys.argv[1:]]
 
 
 def _git(folder: Path, *words: str) -> str:

@@ -71,9 +71,7 @@ def fight(lab: Lab, duel: Duel, size: Size) -> Result:
             (ours if mine else bare).append(done)
             _tell(duel, repeat, size.repeats, "ours" if mine else "bare", done)
     except (Void, SideFailed) as error:
-        return Result(
-            scenario=duel.scenario, variant=duel.variant, void=str(error), **msgspec.structs.asdict(size)
-        )
+        return Result(scenario=duel.scenario, variant=duel.variant, void=str(error), **msgspec.structs.asdict(size))
     return judge(duel, size, ours, bare)
 
 

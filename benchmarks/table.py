@@ -1,10 +1,12 @@
 """The results as text for people: aligned, at most 80 columns, ours above the bare loop."""
 
 from collections.abc import Iterable, Iterator
+from textwrap import wrap
 
 from .document import Document, Machine, Result
 from .measure import Spread
 
+WIDTH = 80
 _ROW = "{:<21}{:>30}{:>9}{:>9}  {}"
 
 
@@ -18,9 +20,11 @@ def render(document: Document) -> str:
 
 def _head(document: Document) -> Iterator[str]:
     machine: Machine = document.machine
-    yield f"{machine.cpu}, {machine.cores} cores, load {machine.load_1m}, {machine.system}"
-    yield ", ".join((machine.python, *(f"{name} {found}" for name, found in document.versions.items())))
-    yield f"commit {document.commit or 'unknown'}, CLIENT and SERVER in µs of CPU a job"
+    parts = [machine.cpu, f"{machine.cores} cores", f"load {machine.load_1m}", machine.system, machine.python]
+    parts += [f"{name} {found}" for name, found in document.versions.items()]
+    yield from wrap(", ".join(parts), WIDTH)
+    yield f"commit {document.commit or 'unknown'}"
+    yield "CLIENT and SERVER: microseconds of CPU time per job"
 
 
 def _rows(result: Result) -> Iterable[str]:

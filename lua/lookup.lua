@@ -1,15 +1,17 @@
 -- lookup: find a job wherever it is, in one step; separate calls would miss one on the move.
 -- Moves: none
--- KEYS: 1 stream, 2 ids, 3 moved, 4 scheduled, 5 retries, 6 bodies, 7 dead, 8 dead ids, 9 result
+-- KEYS: 1 stream, 2 ids, 3 moved, 4 scheduled, 5 retries, 6 bodies, 7 dead, 8 dead ids, 9 result,
+--       10 suspects
 -- ARGV: 1 job
 -- Returns: field, value pairs, "state" first: waiting or running with entry, kind, body, meta (and
---       consumer, idle_ms, deliveries); scheduled with due_ms, retrying, kind, body, meta; dead with
+--       consumer, idle_ms, deliveries, marks); scheduled with due_ms, retrying, kind, body, meta; dead with
 --       entry and the fields of its row; ended with result; finished; or unknown
 -- Cost: O(1); about 10 us
 -- @include entry
 -- @include envelope
+-- @include suspects
 local stream, ids, moved, scheduled, retries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local bodies, dead, dead_ids = KEYS[6], KEYS[7], KEYS[8]
+local bodies, dead, dead_ids, suspects = KEYS[6], KEYS[7], KEYS[8], KEYS[10]
 local job = ARGV[1]
 
 local function in_stream(id, fields)
@@ -20,7 +22,8 @@ local function in_stream(id, fields)
     'body', fields.body or '', 'meta', fields.meta or '',
   }
   if row then
-    for _, word in ipairs({'consumer', row[2], 'idle_ms', row[3], 'deliveries', row[4]}) do
+    local marks = suspect_of(suspects, id)
+    for _, word in ipairs({'consumer', row[2], 'idle_ms', row[3], 'deliveries', row[4], 'marks', marks}) do
       found[#found + 1] = word
     end
   end
@@ -30,7 +33,9 @@ end
 local function in_dead(entry)
   local found = {'state', 'dead', 'entry', entry}
   local _, flat = read(dead, entry)
-  for _, word in ipairs(flat or {}) do found[#found + 1] = word end
+  -- Deleted by hand: nothing is known of it any more.
+  if not flat then return nil end
+  for _, word in ipairs(flat) do found[#found + 1] = word end
   return found
 end
 
@@ -61,7 +66,8 @@ if envelope then
   }
 end
 local entry = redis.call('HGET', dead_ids, job)
-if entry then return in_dead(entry) end
+local row = entry and in_dead(entry)
+if row then return row end
 local result = redis.call('GET', KEYS[9])
 if result then return {'state', 'ended', 'result', result} end
 return {'state', given(string.sub(job, 1, 1) == 'd' and ids or stream) and 'finished' or 'unknown'}

@@ -29,9 +29,7 @@ def load_app(path: str) -> "StreamJobs":
             raise InvalidOption(f"app {path!r:.80}: {name} has no attribute {attribute!r}{_hint(name)}")
         found = getattr(found, part)
     if not isinstance(found, StreamJobs):
-        raise InvalidOption(
-            f"app {path!r:.80}: this is a {type(found).__name__}, not a StreamJobs{_hint(name)}"
-        )
+        raise InvalidOption(f"app {path!r:.80}: this is a {type(found).__name__}, not a StreamJobs{_hint(name)}")
     return found
 
 

@@ -64,8 +64,7 @@ class Given:
             return app.kind(handler.kind).options(**_named(options)).call_named(values)
         if self.words:
             raise UsageError(
-                f"argument {self.words[0]!r:.80}: without -A nothing is known of the handler;"
-                " name it: --arg NAME=VALUE"
+                f"argument {self.words[0]!r:.80}: without -A nothing is known of the handler; name it: --arg NAME=VALUE"
             )
         texts = {name: _json_or_text(text) for name, text in self.texts.items()}
         return app.job_of(kind, {**texts, **self.values}, options)
@@ -75,9 +74,7 @@ class Given:
         texts = dict(self.texts)
         if len(self.words) > len(signature.positional):
             takes = ", ".join(signature.positional) or "none"
-            raise UsageError(
-                f"{signature.name}: {len(self.words)} arguments by position were given; it takes {takes}"
-            )
+            raise UsageError(f"{signature.name}: {len(self.words)} arguments by position were given; it takes {takes}")
         for name, word in zip(signature.positional, self.words, strict=False):
             if name in texts or name in self.values:
                 raise UsageError(f"{signature.name}: argument {name!r} was given twice")

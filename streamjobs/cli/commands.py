@@ -81,7 +81,8 @@ class Group(_Common, click.Group):
     command_class = Command
 
     def __init__(self, *args: Any, **attributes: Any) -> None:
-        super().__init__(*args, **{"no_args_is_help": True, **attributes})
+        # Without a command it is an error of one line, not a page of help.
+        super().__init__(*args, **{"no_args_is_help": False, **attributes})
 
 
 class LazyGroup(Group):
@@ -123,7 +124,7 @@ class Root(LazyGroup):
             SystemExit: always; 0 for success, else as docs/cli.md lists them.
         """
         settings = Settings()
-        words = list(sys.argv[1:] if args is None else args)
+        words = list(sys.argv[1:] if args is None else args) or ["--help"]
         try:
             with self.make_context(prog_name or "streamjobs", words, obj=settings, **extra) as ctx:
                 code = self.invoke(ctx)

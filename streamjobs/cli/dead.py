@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamjobs.cli import show
+from streamjobs.cli import params, show
 from streamjobs.cli.commands import Group
 from streamjobs.cli.details import dead_fields, print_dead
 from streamjobs.cli.endings import REFUSED, Failed
-from streamjobs.cli.params import job_id as job_id_type
 from streamjobs.cli.selection import Chosen, confirmed, selecting
 from streamjobs.cli.settings import settings
 
@@ -98,7 +97,7 @@ def _group_fields(group: Any) -> dict[str, Any]:
 
 
 @dead.command("show")
-@click.argument("job_id", type=job_id, metavar="ID")
+@click.argument("job_id", type=params.job_id, metavar="ID")
 def show_(job_id: str) -> None:
     """Show one dead job: arguments, history, and whether it can be replayed."""
     from streamjobs.operate import dead as operate

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamjobs.cli import show
+from streamjobs.cli import params, show
 from streamjobs.cli.commands import Command
 from streamjobs.cli.endings import Failed, exit_code
-from streamjobs.cli.params import DURATION, INSTANT, QUEUE
 from streamjobs.cli.settings import settings
 from streamjobs.core.errors import OutcomeUnknown, ResultTimeout, StreamJobsError, UsageError
 
@@ -31,10 +30,10 @@ MOST = 10_000_000
 @click.option("--arg", "named", multiple=True, metavar="NAME=VALUE", help="One argument; JSON, else text.")
 @click.option("--args-json", metavar="JSON", help="Arguments as one JSON object.")
 @click.option("--file", "file", metavar="FILE", help="Jobs from a file, one JSON object a line; - is stdin.")
-@click.option("--delay", type=DURATION, help="Run no sooner than so long from now.")
-@click.option("--at", type=INSTANT, help="Run no sooner than this, such as 2030-01-31T12:00:00Z.")
+@click.option("--delay", type=params.duration, help="Run no sooner than so long from now.")
+@click.option("--at", type=params.time, help="Run no sooner than this, such as 2030-01-31T12:00:00Z.")
 @click.option("--dedupe-key", metavar="KEY", help="At most one job with this key is under way.")
-@click.option("-Q", "--queue", type=QUEUE, help="Another queue than the kind's.")
+@click.option("-Q", "--queue", type=params.queue, help="Another queue than the kind's.")
 @click.option("--count", type=click.IntRange(1, MOST), default=1, help="Send the same job so many times.")
 @click.option("--wait", is_flag=True, help="Wait for the job to end, and print its result as JSON.")
 def enqueue(
@@ -71,9 +70,7 @@ def enqueue(
     return _send_one(app, job, wait)
 
 
-def _check(
-    kind: str | None, file: str | None, wait: bool, count: int, arguments: bool, dedupe_key: str | None
-) -> None:
+def _check(kind: str | None, file: str | None, wait: bool, count: int, arguments: bool, dedupe_key: str | None) -> None:
     if file is None and kind is None:
         raise UsageError("which kind? Name it (streamjobs enqueue KIND), or give jobs with --file")
     if wait and (file is not None or count > 1):
@@ -177,12 +174,11 @@ class _Bulk:
         code = exit_code(error)
         unsure = any(isinstance(one, OutcomeUnknown) for _, one in failed)
         lost = "may or may not have been" if unsure else "were not"
-        self.error = Failed(
-            f"{where}: {error}; {self._enqueued()}, {show.plural(len(failed), 'job')} {lost}", code
-        )
+        self.error = Failed(f"{where}: {error}; {self._enqueued()}, {show.plural(len(failed), 'job')} {lost}", code)
 
     def _enqueued(self) -> str:
-        return f"{show.plural(self.enqueued + self.duplicates, 'job')} {'was' if self.enqueued + self.duplicates == 1 else 'were'} enqueued"
+        count = self.enqueued + self.duplicates
+        return f"{show.plural(count, 'job')} {'was' if count == 1 else 'were'} enqueued"
 
     def sums(self) -> dict[str, int]:
         return {"enqueued": self.enqueued, "duplicates": self.duplicates}

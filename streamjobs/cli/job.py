@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamjobs.cli import show
+from streamjobs.cli import params, show
 from streamjobs.cli.commands import Group
 from streamjobs.cli.details import job_fields, print_job
 from streamjobs.cli.endings import Failed, complain, exit_code
-from streamjobs.cli.params import JOB_ID
 from streamjobs.cli.settings import settings
 from streamjobs.core.errors import NotFound, Refused, StreamJobsError
 from streamjobs.core.names import split_job_id
@@ -23,7 +22,7 @@ def job() -> None:
 
 
 @job.command("show")
-@click.argument("job_id", type=JOB_ID, metavar="ID")
+@click.argument("job_id", type=params.job_id, metavar="ID")
 def show_(job_id: str) -> None:
     """Show where a job is, or how it ended."""
     from streamjobs.operate import jobs
@@ -39,7 +38,7 @@ def show_(job_id: str) -> None:
 
 
 @job.command()
-@click.argument("job_ids", nargs=-1, required=True, type=JOB_ID, metavar="ID...")
+@click.argument("job_ids", nargs=-1, required=True, type=params.job_id, metavar="ID...")
 @click.option("--reason", default="cancelled from the command line", help="Kept with the job's result.")
 def cancel(job_ids: tuple[str, ...], reason: str) -> None:
     """End jobs as cancelled, wherever they are; a handler that runs one is told.

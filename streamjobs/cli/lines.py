@@ -39,9 +39,7 @@ class BadLine(UsageError):
 class Lines:
     """Makes jobs of lines."""
 
-    def __init__(
-        self, app: "StreamJobs", kind: str | None, options: EnqueueOptions, *, by_signature: bool
-    ) -> None:
+    def __init__(self, app: "StreamJobs", kind: str | None, options: EnqueueOptions, *, by_signature: bool) -> None:
         """`kind` and `options` hold for lines that say nothing else."""
         self._app = app
         self._kind = kind

@@ -39,9 +39,7 @@ def instant(text: str) -> datetime:
     try:
         value = datetime.fromisoformat(text)
     except ValueError:
-        raise ValueError(
-            f"{text!r:.40} is not an instant: use RFC 3339, such as 2030-01-31T12:00:00Z"
-        ) from None
+        raise ValueError(f"{text!r:.40} is not an instant: use RFC 3339, such as 2030-01-31T12:00:00Z") from None
     if value.tzinfo is None:
         raise ValueError(f"{text!r:.40} has no time zone: add Z, or an offset such as +01:00")
     return value
@@ -53,6 +51,14 @@ def duration(text: str) -> float:
         return seconds(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
+
+
+def number(text: str) -> int:
+    """Read a whole number."""
+    try:
+        return int(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r:.40} is not a whole number") from error
 
 
 def time(text: str) -> datetime:

@@ -25,6 +25,4 @@ def list_() -> None:
     for name in names:
         show.line(name)
     if not names:
-        show.note(
-            f"no queues in namespace {settings().namespace}: nothing was enqueued and no worker came yet"
-        )
+        show.note(f"no queues in namespace {settings().namespace}: nothing was enqueued and no worker came yet")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from streamjobs.cli import show
-from streamjobs.cli.params import JOB_ID, QUEUES, WHEN, Names, flat
+from streamjobs.cli import params, show
+from streamjobs.cli.params import Names, flat
 from streamjobs.cli.settings import settings
 from streamjobs.core.errors import InvalidOption, NotFound, Refused
 from streamjobs.core.names import split_job_id
@@ -22,17 +22,19 @@ _REASONS = click.Choice([reason.value for reason in DeadReason])
 
 
 def selecting(command: F) -> F:
-    """Add the options that select dead jobs; the command takes them as keywords and makes a `Chosen` of them."""
+    """Add the options that select dead jobs; the command makes a `Chosen` of them."""
     options = [
-        click.option("-Q", "--queue", "queues", type=QUEUES, multiple=True, metavar="Q[,Q…]",
+        click.option("-Q", "--queue", "queues", type=params.queues, multiple=True, metavar="Q[,Q…]",
                      help="Of these queues; default all."),
-        click.option("--kind", "kinds", multiple=True, help="Of this kind; may be repeated."),
+        click.option("--kind", "kinds", multiple=True, help="Of this kind."),
         click.option("--reason", "reasons", type=_REASONS, multiple=True, help="Dead for this reason."),
-        click.option("--error", default="", metavar="TEXT", help="With this in the last error's type or text."),
-        click.option("--since", type=WHEN, help="Died no longer ago than this (4h), or since this instant."),
-        click.option("--until", type=WHEN, help="Died at least so long ago, or until this instant."),
-        click.option("--id", "ids", type=JOB_ID, multiple=True, metavar="ID", help="This job; may be repeated."),
-        click.option("--limit", type=click.IntRange(min=0), default=0, help="At most so many, the newest first; default all."),
+        click.option("--error", default="", metavar="TEXT",
+                     help="With this in the last error's type or text."),
+        click.option("--since", type=params.when, help="Died no longer ago than this (4h), or since this instant."),
+        click.option("--until", type=params.when, help="Died at least so long ago, or until this instant."),
+        click.option("--id", "ids", type=params.job_id, multiple=True, metavar="ID", help="This job."),
+        click.option("--limit", type=click.IntRange(min=0), default=0,
+                     help="At most so many, the newest first; default all."),
     ]  # fmt: skip
     for option in reversed(options):
         command = option(command)

@@ -115,10 +115,10 @@ class Settings:
         return QueueKeys(self.namespace, queue)
 
     def app(self, path: str | None, *, short: bool) -> "StreamJobs":
-        """Return the app at `module:attribute`, or one without kinds, on the server and in the namespace asked for.
+        """Return the user's app, or one without kinds, on the server and in the namespace asked for.
 
         Args:
-            path: from -A; else from STREAMJOBS_APP or the file.
+            path: `module:attribute` from -A; else from STREAMJOBS_APP or the file.
             short: give up after 5 s where the app itself would try for longer.
         """
         from streamjobs.app import StreamJobs
@@ -127,7 +127,7 @@ class Settings:
 
         path = path or self.get("app")
         if url := self.get("url"):
-            # Here it is known to be a setting of ours; within the import it would look like a fault of the app.
+            # Within the import it would look like a fault of the app.
             parse_url(url)
         with self._environment():
             app = load_app(path) if path else StreamJobs()

@@ -29,9 +29,7 @@ def width(text: str) -> int:
     """Return how many columns a terminal takes for clean text."""
     if text.isascii():
         return len(text)
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
-    )
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def cut(text: str, columns: int) -> str:
@@ -71,7 +69,7 @@ class Table:
             click.echo(self._line(row), color=settings().color)
 
     def _fitted(self, widths: list[int]) -> list[int]:
-        """Return widths that fit the screen, as far as the columns that may be cut allow: the widest first."""
+        """Return widths that fit the screen, as far as the columns that may be cut allow."""
         floors = [max(NARROWEST, width(heading)) for heading in self._headings]
         while sum(widths) + len(GAP) * (len(widths) - 1) > screen_columns():
             able = [i for i, may in enumerate(self._yields) if may and widths[i] > floors[i]]
@@ -125,12 +123,10 @@ def plural(number: int, noun: str) -> str:
 
 def size(count_bytes: int) -> str:
     """Return a size as people read it: 512B, 1.9M, 4.0G."""
-    amount = float(count_bytes)
-    for unit in "BKMGT":
-        if amount < 1024 or unit == "T":
-            break
-        amount /= 1024
-    return f"{amount:.0f}{unit}" if unit == "B" or amount >= 100 else f"{amount:.1f}{unit}"
+    amount, power = float(count_bytes), 0
+    while amount >= 1024 and power < 4:
+        amount, power = amount / 1024, power + 1
+    return f"{amount:.0f}{'BKMGT'[power]}" if not power or amount >= 100 else f"{amount:.1f}{'BKMGT'[power]}"
 
 
 def ago(ms: int) -> str:

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamjobs.cli import show
+from streamjobs.cli import params, show
 from streamjobs.cli.commands import Command
-from streamjobs.cli.params import QUEUE
 from streamjobs.cli.settings import settings
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("queues", nargs=-1, type=QUEUE, metavar="[QUEUE]...")
+@click.argument("queues", nargs=-1, type=params.queue, metavar="[QUEUE]...")
 def stats(queues: tuple[str, ...]) -> None:
     """Show what each queue holds: jobs per state, the age of the oldest ready one, workers, totals.
 
@@ -70,13 +69,9 @@ def _print(found: "Snapshot") -> None:
     show.line(_heading(found))
     show.line()
     if not found.queues:
-        show.note(
-            f"no queues in namespace {settings().namespace}: nothing was enqueued and no worker came yet"
-        )
+        show.note(f"no queues in namespace {settings().namespace}: nothing was enqueued and no worker came yet")
         return
-    table = show.Table(
-        "~QUEUE", ">WAITING", ">RUN/SLOTS", ">SCHED", ">RETRY", ">DEAD", ">OLDEST", ">DONE", ">FAILED"
-    )
+    table = show.Table("~QUEUE", ">WAITING", ">RUN/SLOTS", ">SCHED", ">RETRY", ">DEAD", ">OLDEST", ">DONE", ">FAILED")
     table.print(_row(queue) for queue in found.queues)
 
 

@@ -1,30 +1,31 @@
 """`streamjobs worker`."""
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import click
 
+from streamjobs.cli import params
 from streamjobs.cli.commands import Command
 from streamjobs.cli.logs import logging_to_stderr
-from streamjobs.cli.params import DURATION, QUEUES, Names, flat
+from streamjobs.cli.params import Names, flat
 from streamjobs.cli.settings import settings
 from streamjobs.core.errors import InvalidOption
 
 _PASSED_ON = ("concurrency", "lease", "sweep", "grace")
+_FORMATS = click.Choice(["text", "json"])
 
 
 @click.command(cls=Command)
 @click.option("-A", "--app", "app_path", metavar="MODULE:APP", help="The app, such as jobs:app.")
-@click.option(
-    "-Q", "--queue", "queues", type=QUEUES, multiple=True, metavar="Q[,Q…]", help="Queues to serve."
-)
+@click.option("-Q", "--queue", "queues", type=params.queues, multiple=True, metavar="Q[,Q…]", help="Queues to serve.")
 @click.option("-c", "--concurrency", type=int, help="Jobs that run at once; default 100.")
-@click.option("--lease", type=DURATION, help="How long a job's worker may be silent; default 15s.")
-@click.option("--sweep", type=DURATION, help="How often silent workers' jobs are looked for; default 5s.")
-@click.option("--grace", type=DURATION, help="What running jobs get to end when stopped; default 25s.")
+@click.option("--lease", type=params.duration, help="How long a job's worker may be silent; default 15s.")
+@click.option("--sweep", type=params.duration, help="How often silent workers' jobs are looked for; default 5s.")
+@click.option("--grace", type=params.duration, help="What running jobs get to end when stopped; default 25s.")
 @click.option("--burst", is_flag=True, help="End when nothing waits, runs or retries.")
-@click.option("--log-format", type=click.Choice(["text", "json"]), help="Default text.")
+@click.option("--log-format", type=_FORMATS, help="Default text.")
 def worker(app_path: str | None, queues: Names, burst: bool, **given: Any) -> int:
     """Run jobs until told to stop.
 
@@ -42,14 +43,21 @@ def worker(app_path: str | None, queues: Names, burst: bool, **given: Any) -> in
         return app.run_worker(names or None, burst=burst, **options)
 
 
+_READ: dict[str, Callable[[str], Any]] = {
+    "queues": params.queues,
+    "concurrency": params.number,
+    "log_format": lambda text: _FORMATS.convert(text, None, None),
+}
+
+
 def _setting(name: str) -> Any:
     """Return an option's value from its variable or the file, read as the flag would be."""
-    text = settings().setting(name)
-    if text is None:
+    value = settings().setting(name)
+    if value is None:
         return None
-    kind = {"queues": QUEUES, "concurrency": click.INT, "log_format": click.Choice(["text", "json"])}
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
     try:
-        return kind.get(name, DURATION).convert(text, None, click.get_current_context())
+        return _READ.get(name, params.duration)(text)
     except click.UsageError as error:
         where = f"STREAMJOBS_{name.upper()} or the file"
-        raise InvalidOption(f"{where}: {error.format_message()}") from error
+        raise InvalidOption(f"{where}: {error.message}") from error

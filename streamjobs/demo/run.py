@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from streamjobs import InvalidOption, StreamJobs
 from streamjobs.demo import broken, check, index, journal
 from streamjobs.demo.jobs import DATABASE
 from streamjobs.demo.processes import DemoFailed, Processes
@@ -56,27 +57,49 @@ def run(
         say: called with each line to show.
 
     Returns:
-        0 only if the check holds, else 1.
+        0 only if the check holds; the exit code of `streamjobs stats` if the server cannot be used,
+        which is tried first; else 1.
+
+    Raises:
+        InvalidOption: the URL or the folder cannot be used; nothing was started.
     """
-    place = (folder or Path(tempfile.mkdtemp(prefix="streamjobs-demo-"))).resolve()
-    keep = True
+    if url is not None:
+        _check(url)
+    place = _place(folder)
+    keep = folder is not None
     try:
         with _exit_on_sigterm():
             code = _Demo(url or f"embedded://{place}/server", place, progress, say).show(files)
-        keep = code != 0
+        keep = keep or code != 0
     except DemoFailed as error:
         for line in f"the demo failed: {error}".splitlines():
             say(line)
-        code = 1
-    except BaseException:
-        keep = False
-        raise
+        code = error.code
+        keep = keep or code == 1
     finally:
-        if folder is None and not keep:
+        if not keep:
             shutil.rmtree(place, ignore_errors=True)
-    if folder is not None or keep:
+    if keep:
         say(f"everything is kept in {place}")
     return code
+
+
+def _check(url: str) -> None:
+    StreamJobs(url)
+    if url.startswith("memory:"):
+        raise InvalidOption("memory:// is seen by one process alone, and the demo runs several: use embedded://")
+
+
+def _place(folder: Path | None) -> Path:
+    if folder is None:
+        return Path(tempfile.mkdtemp(prefix="streamjobs-demo-")).resolve()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidOption(f"folder {folder}: {error.strerror}") from error
+    if any(folder.iterdir()):
+        raise InvalidOption(f"folder {folder} is not empty: name a new one")
+    return folder.resolve()
 
 
 @contextmanager
@@ -107,10 +130,11 @@ class _Demo:
         self._watch = Watch(folder)
 
     def show(self, limit: int | None) -> int:
-        files = self._prepare(limit)
         with Processes(self._folder, self._environment) as processes:
+            processes.ask("stats")
+            total = self._prepare(limit)
             self._start(processes)
-            self._work(processes, len(files))
+            self._work(processes, total)
             self._rest(processes)
             for command in ("stats", "dead groups"):
                 self._command(processes, *command.split())
@@ -125,10 +149,7 @@ class _Demo:
         for line in text.rstrip("\n").split("\n"):
             self._line(line)
 
-    def _prepare(self, limit: int | None) -> list[Path]:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        if (self._folder / journal.NAME).exists():
-            raise DemoFailed(f"{self._folder} holds an earlier run; name another folder")
+    def _prepare(self, limit: int | None) -> int:
         own = broken.write(self._folder / "broken")
         library = index.stdlib_files(limit)
         try:
@@ -141,7 +162,7 @@ class _Demo:
             f"{len(files)} jobs, one per file: {len(library)} of Python {sys.version.split()[0]}'s standard"
             f" library, {len(own)} broken ones of the demo's own"
         )
-        return files
+        return len(files)
 
     def _start(self, processes: Processes) -> None:
         for number in range(WORKERS):

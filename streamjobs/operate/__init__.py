@@ -1,1 +1,1 @@
-"""What operators see and do: jobs, dead letters, counts. Conversations of requests, driven by either executor."""
+"""What operators see and do: jobs, dead jobs, counts."""

@@ -64,7 +64,7 @@ def _status(keys: QueueKeys, local: str, fields: dict[str, bytes]) -> JobStatus:
         keys.queue,
         State(found),
         kind=fields["kind"].decode("utf-8", "replace"),
-        attempt=1 + meta.failures + meta.crashes + max(0, deliveries - 1),
+        attempt=1 + meta.failures + meta.crashes + _crashes(found, deliveries, int(fields.get("marks", b"0"))),
         retrying=fields.get("retrying") == b"1",
         due_ms=int(float(fields.get("due_ms", b"0"))),
         worker=fields.get("consumer", b"").decode(),
@@ -74,6 +74,13 @@ def _status(keys: QueueKeys, local: str, fields: dict[str, bytes]) -> JobStatus:
         history=meta.history,
     )
     return dead_status(status, fields) if found == "dead" else status
+
+
+def _crashes(state: str, deliveries: int, marks: int) -> int:
+    """Return the starts of an entry that never ended, without the one under way."""
+    if deliveries == 0 or (state == "running" and deliveries == 1):
+        return 0
+    return max(0, marks if state == "running" else 1 + marks)
 
 
 def dead_status(status: JobStatus, fields: dict[str, bytes]) -> JobStatus:

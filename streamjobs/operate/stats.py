@@ -83,9 +83,7 @@ def snapshot(namespace: str, names: Sequence[str] = ()) -> Talk[Snapshot]:
     replies = yield Leniently([request for one in keys for request in _requests(one)])
     each = len(_requests(QueueKeys(namespace, "-")))
     parts = [_Replies(replies[at : at + each]) for at in range(0, len(replies), each)]
-    first = yield [
-        views.first_after(one, part.group.last_delivered) for one, part in zip(keys, parts, strict=True)
-    ]
+    first = yield [views.first_after(one, part.group.last_delivered) for one, part in zip(keys, parts, strict=True)]
     found = [part.stats(one.queue, now_ms, head) for one, part, head in zip(keys, parts, first, strict=True)]
     for stats in found:
         if stats.queue not in known and stats == QueueStats(stats.queue):

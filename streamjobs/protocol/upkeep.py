@@ -56,7 +56,7 @@ def wait_for_bell(bells: Sequence[str], seconds: float) -> Command[str | None]:
 def lookup(keys: QueueKeys, job: str) -> Call[dict[str, bytes]]:
     """Find a job wherever it is; the fields are those of lua/lookup.lua."""
     named = [keys.stream, keys.ids, keys.moved, keys.scheduled, keys.retries, keys.bodies, keys.dead]
-    named += [keys.dead_ids, keys.result(job)]
+    named += [keys.dead_ids, keys.result(job), keys.suspects]
     return Call("lookup", named, [job], _fields)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from streamjobs.protocol.calls import Command
+from streamjobs.protocol.calls import Command, Word
 from streamjobs.protocol.keys import GROUP, QueueKeys, queues
 
 Row = tuple[str, dict[str, bytes]]
@@ -54,20 +54,20 @@ def _group(raw: Sequence[Sequence[Any]]) -> Group:
 
 def oldest_pending(keys: QueueKeys, consumer: str = "") -> Command[str]:
     """Read the id of the oldest claim, of all or of one consumer; "" for none. An error without a group."""
-    words = ["XPENDING", keys.stream, GROUP, "-", "+", 1, *([consumer] if consumer else [])]
+    words: list[Word] = ["XPENDING", keys.stream, GROUP, "-", "+", 1, *([consumer] if consumer else [])]
     return Command(words, lambda raw: raw[0][0].decode() if raw else "")
 
 
 def first_after(keys: QueueKeys, entry: str) -> Command[str]:
     """Read the id of the first entry behind this one; "" for none."""
     start = f"({entry}" if entry != "0-0" else "-"
-    words = ["XRANGE", keys.stream, start, "+", "COUNT", 1]
+    words: list[Word] = ["XRANGE", keys.stream, start, "+", "COUNT", 1]
     return Command(words, lambda raw: raw[0][0].decode() if raw else "")
 
 
 def first_due(key: str) -> Command[int]:
     """Read when the first job of a sorted set becomes due, in ms; 0 for none."""
-    words = ["ZRANGE", key, 0, 0, "WITHSCORES"]
+    words: list[Word] = ["ZRANGE", key, 0, 0, "WITHSCORES"]
     return Command(words, lambda raw: int(float(raw[1])) if raw else 0)
 
 
@@ -93,7 +93,7 @@ def _facts(raw: bytes) -> dict[str, str]:
 
 def dead_rows(keys: QueueKeys, newest: str, oldest: str, most: int) -> Command[list[Row]]:
     """Read dead jobs, newest first, between two entries; `(id` excludes the entry itself."""
-    words = ["XREVRANGE", keys.dead, newest, oldest, "COUNT", most]
+    words: list[Word] = ["XREVRANGE", keys.dead, newest, oldest, "COUNT", most]
     return Command(words, lambda raw: [(entry.decode(), _fields(flat)) for entry, flat in raw])
 
 

@@ -152,13 +152,19 @@ class Worker:
         stopped = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([*watched, stopped], return_when=asyncio.FIRST_COMPLETED)
-            self._stopping.set()
-            return await WindDown(self._station, self._aborting, settler, runner, starter).run(fetcher, fetching)
+        except asyncio.CancelledError:
+            # Whoever cancels a worker wants it gone; what it holds is given back all the same.
+            self.abort()
+            raise
         finally:
+            self._stopping.set()
+            ending = WindDown(station, self._aborting, settler, runner, starter)
+            clean = await ending.run(fetcher, fetching)
             await end([*tasks, fetching, stopped])
-            for future in watched:
-                if future.done() and not future.cancelled() and (error := future.exception()):
-                    raise error
+        for future in watched:
+            if future.done() and not future.cancelled() and (error := future.exception()):
+                raise error
+        return clean
 
     def _spawn(self, service: Service) -> "asyncio.Task[None]":
         return asyncio.create_task(

@@ -30,9 +30,7 @@ def lab() -> Iterator[Lab]:
 
 
 def duel(ours: Cycle, bare: Cycle, limit_us: float = 1e9) -> Duel:
-    return Duel(
-        scenario="drain", variant="test", ours=ours, bare=bare, measured="drained", bare_limit_us=limit_us
-    )
+    return Duel(scenario="drain", variant="test", ours=ours, bare=bare, measured="drained", bare_limit_us=limit_us)
 
 
 def test_bodies_are_100_bytes() -> None:
@@ -82,9 +80,7 @@ def test_a_side_that_fails_makes_it_void(lab: Lab, capfd: pytest.CaptureFixture[
 
 
 def test_a_side_ends_with_its_parent(lab: Lab) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.side", "worker"], cwd=ROOT, stdin=subprocess.PIPE
-    ) as side:
+    with subprocess.Popen([sys.executable, "-m", "benchmarks.side", "worker"], cwd=ROOT, stdin=subprocess.PIPE) as side:
         assert side.stdin is not None
         side.stdin.write(msgspec.json.encode(lab.order(1)) + b"\n")  # a job that never comes
         side.stdin.close()

@@ -93,9 +93,7 @@ class Proxy:
             await asyncio.gather(*pumps, return_exceptions=True)
             server_writer.close()
 
-    async def _up(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, doomed: asyncio.Event
-    ) -> None:
+    async def _up(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, doomed: asyncio.Event) -> None:
         while data := await reader.read(1 << 20):
             if any(mark in data for mark in self._marks):
                 self.batches += 1
@@ -104,9 +102,7 @@ class Proxy:
                     doomed.set()
             writer.write(data)
 
-    async def _down(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, doomed: asyncio.Event
-    ) -> None:
+    async def _down(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, doomed: asyncio.Event) -> None:
         while data := await reader.read(1 << 20):
             if doomed.is_set():
                 # The reply is here: so the server has executed the request, and nobody learns of it.

@@ -20,6 +20,7 @@ from streamjobs import (
 from streamjobs.core.names import MAX_PAYLOAD_BYTES
 from tests.producer.support import Queue
 
+NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001
 ROOM = MAX_PAYLOAD_BYTES - len('{"n":0,"text":""}')
 
 
@@ -145,7 +146,7 @@ async def test_case_H5_the_limit_works_and_one_more_byte_writes_nothing(app: Str
 REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("queue", {"queue": "x:dead"}), ("queue", {"queue": "{a}b"}), ("queue", {"queue": ""}),
     ("queue", {"queue": "x" * 300}), ("delay", {"delay": 0}), ("delay", {"delay": -1}),
-    ("delay", {"delay": float("nan")}), ("delay", {"delay": 1e400}), ("at", {"at": datetime(2026, 1, 1)}),
+    ("delay", {"delay": float("nan")}), ("delay", {"delay": 1e400}), ("at", {"at": NAIVE}),
     ("at", {"at": datetime(9999, 12, 31, tzinfo=UTC)}), ("dedupe_key", {"dedupe_key": "x" * 257}),
     ("headers", {"headers": {"a": 1}}), ("result_ttl", {"result_ttl": -1}),
 ]  # fmt: skip

@@ -95,9 +95,7 @@ def test_a_retry_while_the_server_is_away_stays_unknown_and_can_be_repeated(
     assert len(queue.waiting()) == 2
 
 
-def test_each_job_of_an_unknown_bulk_can_be_retried(
-    callers: MakeCaller, proxy: Proxy, queue: Queue
-) -> None:
+def test_each_job_of_an_unknown_bulk_can_be_retried(callers: MakeCaller, proxy: Proxy, queue: Queue) -> None:
     caller = callers(proxy.url, enqueue_timeout=0.3)
     caller.enqueue(0)
     proxy.cuts, proxy.away_after_cut = 1, True

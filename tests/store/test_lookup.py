@@ -32,6 +32,7 @@ def test_running(store: Store) -> None:
         "meta": b"",
         "consumer": b"a",
         "deliveries": b"1",
+        "marks": b"0",
     }
 
 

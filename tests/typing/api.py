@@ -84,9 +84,7 @@ async def enqueue() -> None:
 
 
 async def options_keep_the_types() -> None:
-    later = fetch.options(
-        delay=timedelta(minutes=5), dedupe_key="k", queue="web", headers={"a": "b"}, result_ttl=0
-    )
+    later = fetch.options(delay=timedelta(minutes=5), dedupe_key="k", queue="web", headers={"a": "b"}, result_ttl=0)
     assert_type(await later.enqueue("https://example.org"), Handle[bytes])
     assert_type(await count.options(at=datetime(2026, 1, 1, tzinfo=UTC)).enqueue(["a"]), Handle[int])
     await later.enqueue(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
@@ -100,7 +98,7 @@ async def wrong_arguments_are_errors() -> None:
     greet.enqueue_sync(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     greet.call(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     # The context is the worker's to give.
-    await fetch.enqueue(None, "https://example.org")  # type: ignore[arg-type]  # pyright: ignore
+    await fetch.enqueue(None, "https://example.org")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
 async def many() -> None:

@@ -106,12 +106,8 @@ def test_other_errors_are_the_result_of_each_job() -> None:
     assert one.results == [error, error]
 
 
-def test_queues_are_announced_once() -> None:
-    lanes = Lanes("sj", make)
-    for queue in ("a", "b", "a"):
-        lanes.lane(job(0, queue))
-        lanes.lane(job(0, queue, delay_ms=5))
+def test_each_queue_has_a_lane_for_now_and_one_for_later() -> None:
+    sender = Sender("sj", make, 0.0)
 
-    assert lanes.unannounced == {"a", "b"}
-    assert lanes.lane(job(0, "a")) is lanes.lane(job(1, "a"))
-    assert lanes.lane(job(0, "a")) is not lanes.lane(job(0, "a", delay_ms=5))
+    assert sender.lane(job(0, "a")) is sender.lane(job(1, "a"))
+    assert len({sender.lane(job(0, queue, delay_ms)) for queue in "ab" for delay_ms in (0, 5, 6)}) == 4

@@ -37,7 +37,6 @@ class ValidationError(Exception):
     ("error", "name"),
     [
         (TimeoutError(), "timeout"),
-        (TimeoutError(), "timeout"),
         (ReadTimeout(), "timeout"),
         (ConnectionRefusedError(), "connection"),
         (BrokenPipeError(), "connection"),

@@ -91,8 +91,8 @@ def of(function: Any) -> Signature:
 
 
 VALUES: list[tuple[Any, Any]] = [
-    (int, 0), (int, 2**63 - 1), (int, -(2**63)), (int, 393087288629462191), (int, 2**64), (float, 1.5), (float, 3), (bool, True),
-    (str, "ä"), (bytes, b"\x00\xff"), (None, None), (int | None, None), (int | str, "x"), (list[int], [1, 2]),
+    (int, 0), (int, 2**63 - 1), (int, -(2**63)), (int, 393087288629462191), (int, 2**64), (float, 1.5), (float, 3),
+    (bool, True), (str, "ä"), (bytes, b"\x00\xff"), (None, None), (int | None, None), (int | str, "x"), (list[int], [1, 2]),
     (tuple[int, str], (1, "a")), (tuple[int, ...], (1, 2, 3)), (set[int], {1, 2}), (frozenset[str], frozenset("ab")),
     (dict[str, list[int]], {"a": [1]}), (dict[int, str], {1: "a"}), (Any, {"a": [1, None, True]}), (Colour, Colour.RED),
     (Size, Size.BIG), (UUID, UUID(int=7)), (Decimal, Decimal("1.10")), (datetime, datetime(2026, 1, 1, tzinfo=UTC)),
@@ -103,7 +103,10 @@ VALUES: list[tuple[Any, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("hint", "value"), VALUES, ids=[f"{n}-{hint!s:.30}" for n, (hint, _) in enumerate(VALUES)])
+IDS = [f"{n}-{hint!s:.30}" for n, (hint, _) in enumerate(VALUES)]
+
+
+@pytest.mark.parametrize(("hint", "value"), VALUES, ids=IDS)
 def test_a_value_comes_back_as_it_was(hint: Any, value: Any) -> None:
     one = signature(hint)
 
@@ -277,5 +280,5 @@ def test_text_from_a_command_line_is_converted_by_the_signature() -> None:
     body = of(handler).convert({"n": "5", "when": "2026-01-02", "on": "true"})
 
     assert body == b'{"n":5,"when":"2026-01-02","on":true}'
-    with pytest.raises(UsageError, match="handler: .*`int`"):
+    with pytest.raises(UsageError, match=r"handler: .*`int`"):
         of(handler).convert({"n": "five", "when": "2026-01-02"})

@@ -54,12 +54,12 @@ def test_the_table_has_every_outcome_and_every_decision() -> None:
 @pytest.mark.parametrize("most", [1, 2, 3, 8])
 def test_case_C4_a_job_that_always_fails_starts_exactly_max_attempts_times(most: int) -> None:
     policy, meta = Retry(max_attempts=most, backoff=Fixed(0)), Meta()
-    for starts in count(1):
-        decision = decide(Raised("E: x", "bug"), meta, policy, 0.5)
-        if isinstance(decision, Bury):
-            break
+    starts = 1
+    while isinstance(decision := decide(Raised("E: x", "bug"), meta, policy, 0.5), job.Retry):
         meta = Meta(failures=meta.failures + 1)
+        starts += 1
 
+    assert isinstance(decision, Bury)
     assert (starts, decision.reason) == (most, DeadReason.EXHAUSTED)
 
 

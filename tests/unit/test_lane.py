@@ -8,7 +8,6 @@ from streamjobs.core.errors import (
     NotSent,
     OutcomeUnknown,
     Rejected,
-    StreamJobsError,
     Unavailable,
     UsageError,
 )
@@ -263,13 +262,3 @@ def test_nobody_waits_beyond_the_deadline_nor_for_what_is_known(lane: Lane) -> N
     assert lane.pause_s(sending, DEADLINE - 0.5, 1.0) == 0.5
     lane.failed(sending, OutcomeUnknown("cut"), DEADLINE)
     assert lane.pause_s(sending, NOW, 1.0) == 0.0
-
-
-def test_an_error_that_is_none_of_ours_does_not_stop_the_lane(lane: Lane) -> None:
-    one = shipment()
-    put(lane, one)
-
-    assert not lane.failed(send(lane), ValueError("odd"), NOW)
-
-    assert isinstance(one.outcome, StreamJobsError)
-    assert "odd" in str(one.outcome)

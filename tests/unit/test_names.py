@@ -10,6 +10,7 @@ from streamjobs.core import names
 from streamjobs.core.errors import InvalidOption
 
 TEN_YEARS_S = 10 * 366 * 86_400
+NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001
 
 
 @pytest.mark.parametrize("name", ["mail", "a", "A-z_0.9", "x" * 64])
@@ -113,7 +114,7 @@ class NoZone(tzinfo):
 @pytest.mark.parametrize(
     "at",
     [
-        datetime(2026, 1, 1), datetime(2026, 1, 1, tzinfo=NoZone()), datetime(9999, 12, 31, tzinfo=UTC),
+        NAIVE, datetime(2026, 1, 1, tzinfo=NoZone()), datetime(9999, 12, 31, tzinfo=UTC),
         datetime(9999, 12, 31, 23, 59, tzinfo=timezone(timedelta(hours=-12))), datetime.max.replace(tzinfo=UTC),
         datetime(1969, 12, 31, tzinfo=UTC), datetime.min.replace(tzinfo=UTC), date(2026, 1, 1), "2026-01-01",
         1_700_000_000,

@@ -21,6 +21,9 @@ def test_defaults_are_the_documented_ones() -> None:
     ]  # fmt: skip
 
 
+NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001
+
+
 @pytest.mark.parametrize(
     "options",
     [{"queue": "a b"}, {"timeout": 0}, {"timeout": -1}, {"timeout": float("nan")}, {"timeout": "5"},
@@ -40,7 +43,7 @@ def test_a_kind_may_have_no_timeout_and_durations_may_be_timedeltas() -> None:
 @pytest.mark.parametrize(
     "options",
     [{"delay": 0}, {"delay": -1}, {"delay": float("nan")}, {"delay": 1e400}, {"delay": True}, {"at": "2026-01-01"},
-     {"at": datetime(2026, 1, 1)}, {"at": datetime(9999, 12, 31, tzinfo=UTC)}, {"dedupe_key": ""},
+     {"at": NAIVE}, {"at": datetime(9999, 12, 31, tzinfo=UTC)}, {"dedupe_key": ""},
      {"dedupe_key": "x" * 257}, {"queue": "{a}"}, {"queue": ""}, {"headers": {"a": 1}}, {"headers": ["a"]},
      {"headers": {"\ud800": "a"}}, {"headers": {"a": "x" * 4097}}, {"result_ttl": -1},
      {"delay": 1, "at": datetime(2026, 1, 1, tzinfo=UTC)}],
