@@ -116,6 +116,16 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def short(number: int) -> str:
+    """Return a number that takes little room: exact below 100,000, then 124k, 1.2M, 35M, 2.1G."""
+    if number < 100_000:
+        return count(number)
+    amount, power = number / 1000, 0
+    while amount >= 999.5 and power < 2:
+        amount, power = amount / 1000, power + 1
+    return f"{amount:.0f}{'kMG'[power]}" if not power or amount >= 9.95 else f"{amount:.1f}{'kMG'[power]}"
+
+
 def plural(number: int, noun: str) -> str:
     """Return `1 job`, `12,418 jobs`."""
     return f"{count(number)} {noun}{'' if number == 1 else 's'}"

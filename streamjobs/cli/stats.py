@@ -71,21 +71,22 @@ def _print(found: "Snapshot") -> None:
     if not found.queues:
         show.note(f"no queues in namespace {settings().namespace}: nothing was enqueued and no worker came yet")
         return
-    table = show.Table("~QUEUE", ">WAITING", ">RUN/SLOTS", ">SCHED", ">RETRY", ">DEAD", ">OLDEST", ">DONE", ">FAILED")
-    table.print(_row(queue) for queue in found.queues)
+    headings = "~QUEUE >WAITING >RUN/SLOTS >SCHED >RETRY >DEAD >OLDEST >WRK >DONE >FAILED"
+    show.Table(*headings.split()).print(_row(queue) for queue in found.queues)
 
 
 def _row(queue: "QueueStats") -> tuple[str, ...]:
     return (
         queue.queue + ("" if queue.workers else "*"),
-        show.count(queue.waiting),
-        f"{queue.running}/{queue.slots}",
-        show.count(queue.scheduled),
-        show.count(queue.retrying),
-        show.count(queue.dead),
+        show.short(queue.waiting),
+        f"{show.short(queue.running)}/{show.short(queue.slots)}",
+        show.short(queue.scheduled),
+        show.short(queue.retrying),
+        show.short(queue.dead),
         show.age(queue.oldest_ready_ms),
-        show.count(queue.done),
-        show.count(queue.failed),
+        show.short(queue.workers),
+        show.short(queue.done),
+        show.short(queue.failed),
     )
 
 
@@ -93,11 +94,13 @@ def _heading(found: "Snapshot") -> str:
     server = found.server
     place = settings().connections.target.text.removeprefix("redis://")
     name = f"{server.engine or 'server'} {server.version}".strip()
-    parts = [f"{name} @ {place}", f"namespace {settings().namespace}", server.eviction, _memory(server)]
-    left = "   ".join(part for part in parts if part)
+    parts = [f"namespace {settings().namespace}", server.eviction, _memory(server)]
+    rest = "".join(f"   {part}" for part in parts if part)
     time = f"{(show.time_of(found.at_ms) or '')[11:19]}Z"
-    gap = show.screen_columns() - show.width(left) - len(time)
-    return left + " " * max(3, gap) + time
+    room = show.screen_columns() - show.width(f"{name} @ {rest}   {time}")
+    # Of a long path the end says more than the beginning.
+    place = place if show.width(place) <= room else "…" + place[-max(8, room - 1) :]
+    return f"{name} @ {place}{rest}" + " " * max(3, room - show.width(place) + 3) + time
 
 
 def _memory(server: "ServerFacts") -> str:

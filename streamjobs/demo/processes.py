@@ -10,15 +10,7 @@ STOP_S = 15.0
 
 
 class DemoFailed(Exception):
-    """The demo cannot go on; the message says why and where to look.
-
-    Attributes:
-        code: the exit code for the whole.
-    """
-
-    def __init__(self, message: str, code: int = 1) -> None:
-        super().__init__(message)
-        self.code = code
+    """The demo cannot go on; the message says why and where to look."""
 
 
 class Processes:
@@ -116,13 +108,12 @@ class Processes:
         """Run `streamjobs ARGUMENTS` to its end and return its standard output.
 
         Raises:
-            DemoFailed: it exits with something other than 0, which is then the error's code, or it takes
-                longer than 60 s.
+            DemoFailed: it exits with something other than 0, or takes longer than 60 s.
         """
         done = self.run("-m", "streamjobs", *arguments)
         if done.returncode:
             shown = f"{done.stdout}{done.stderr}".rstrip()
-            raise DemoFailed(f"streamjobs {' '.join(arguments)}: exit {done.returncode}\n{shown}", done.returncode)
+            raise DemoFailed(f"streamjobs {' '.join(arguments)}: exit {done.returncode}\n{shown}")
         return done.stdout
 
     def tail(self, name: str) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from streamjobs import InvalidOption, StreamJobs
+from streamjobs import InvalidOption, StreamJobs, Unavailable, UsageError
 from streamjobs.demo import broken, check, index, journal
 from streamjobs.demo.jobs import DATABASE
 from streamjobs.demo.processes import DemoFailed, Processes
@@ -57,11 +57,12 @@ def run(
         say: called with each line to show.
 
     Returns:
-        0 only if the check holds; the exit code of `streamjobs stats` if the server cannot be used,
-        which is tried first; else 1.
+        0 only if the check holds, else 1.
 
     Raises:
-        InvalidOption: the URL or the folder cannot be used; nothing was started.
+        UsageError: the URL or the folder cannot be used, or the package for an embedded server is
+            missing; no job was enqueued.
+        Unavailable: the server cannot be reached; no job was enqueued.
     """
     if url is not None:
         _check(url)
@@ -74,8 +75,7 @@ def run(
     except DemoFailed as error:
         for line in f"the demo failed: {error}".splitlines():
             say(line)
-        code = error.code
-        keep = keep or code == 1
+        code, keep = 1, True
     finally:
         if not keep:
             shutil.rmtree(place, ignore_errors=True)
@@ -131,7 +131,7 @@ class _Demo:
 
     def show(self, limit: int | None) -> int:
         with Processes(self._folder, self._environment) as processes:
-            processes.ask("stats")
+            self._reach(processes)
             total = self._prepare(limit)
             self._start(processes)
             self._work(processes, total)
@@ -148,6 +148,12 @@ class _Demo:
     def _say(self, text: str) -> None:
         for line in text.rstrip("\n").split("\n"):
             self._line(line)
+
+    def _reach(self, processes: Processes) -> None:
+        done = processes.run("-m", "streamjobs", "stats")
+        if done.returncode:
+            error = {2: UsageError, 3: Unavailable}.get(done.returncode, DemoFailed)
+            raise error(done.stderr.strip().removeprefix("error: "))
 
     def _prepare(self, limit: int | None) -> int:
         own = broken.write(self._folder / "broken")

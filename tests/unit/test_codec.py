@@ -92,7 +92,8 @@ def of(function: Any) -> Signature:
 
 VALUES: list[tuple[Any, Any]] = [
     (int, 0), (int, 2**63 - 1), (int, -(2**63)), (int, 393087288629462191), (int, 2**64), (float, 1.5), (float, 3),
-    (bool, True), (str, "ä"), (bytes, b"\x00\xff"), (None, None), (int | None, None), (int | str, "x"), (list[int], [1, 2]),
+    (bool, True), (str, "ä"), (bytes, b"\x00\xff"), (None, None), (int | None, None), (int | str, "x"),
+    (list[int], [1, 2]),
     (tuple[int, str], (1, "a")), (tuple[int, ...], (1, 2, 3)), (set[int], {1, 2}), (frozenset[str], frozenset("ab")),
     (dict[str, list[int]], {"a": [1]}), (dict[int, str], {1: "a"}), (Any, {"a": [1, None, True]}), (Colour, Colour.RED),
     (Size, Size.BIG), (UUID, UUID(int=7)), (Decimal, Decimal("1.10")), (datetime, datetime(2026, 1, 1, tzinfo=UTC)),

@@ -1,0 +1,193 @@
+"""enqueue: arguments by signature or by name, options, files, and waiting."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import APP, Line, error_line
+
+
+def args_of(line: Line, job: str) -> object:
+    return line.json("job", "show", job)["args"]
+
+
+def test_arguments_follow_the_signature(line: Line) -> None:
+    job = line.enqueue("tests.add", "2", "--arg", "b=3", "--arg", 'tags=["x"]')
+
+    found = line.json("job", "show", job)
+
+    assert (found["queue"], found["kind"]) == ("math", "tests.add")
+    assert found["args"] == {"a": 2, "b": 3, "tags": ["x"]}
+
+
+def test_text_stays_text_where_the_signature_says_so(line: Line) -> None:
+    job = line.enqueue("tests.greet", "123", "--arg", "times=2")
+
+    assert args_of(line, job) == {"name": "123", "times": 2}
+
+
+def test_last_part_of_a_kind_is_enough(line: Line) -> None:
+    assert args_of(line, line.enqueue("add", "1")) == {"a": 1, "b": 0, "tags": None}
+
+
+def test_last_part_of_two_kinds_is_not(line: Line) -> None:
+    said = error_line(line("enqueue", "-A", APP, "greet", "Ada", exit=2))
+
+    assert "other.greet or tests.greet" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["tests.add", "x"], "Expected `int`, got `str` - at `$.a`"),
+        (["tests.add"], "a"),
+        (["tests.add", "1", "2", "3", "4"], "it takes a, b, tags"),
+        (["tests.add", "1", "--arg", "a=2"], "'a' was given twice"),
+        (["tests.add", "1", "--arg", "c=2"], "unknown field `c`"),
+        (["tests.add", "1", "--arg", "b"], "expected NAME=VALUE"),
+        (["tests.add", "--args-json", "[1]"], "--args-json"),
+        (["tests.ad", "1"], "tests.add"),
+        (["tests.add", "1", "--delay", "soon"], "--delay"),
+        (["tests.add", "1", "--delay", "-1"], "--delay"),
+        (["tests.add", "1", "--delay", "11000d"], "delay"),
+        (["tests.add", "1", "--at", "2030-01-01T00:00:00"], "time zone"),
+        (["tests.add", "1", "--delay", "1", "--at", "2030-01-01T00:00:00Z"], "one of the two"),
+        (["tests.add", "1", "-Q", "x:dead"], "queue 'x:dead'"),
+        (["tests.add", "1", "--dedupe-key", "k" * 257], "257"),
+        (["tests.add", "1", "--count", "0"], "--count"),
+        (["tests.add", "1", "--count", "2", "--wait"], "--wait"),
+        ([], "which kind"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(line: Line, words: list[str], said: str) -> None:
+    assert said in error_line(line("enqueue", "-A", APP, *words, exit=2))
+    assert line.json("queue", "list")["queues"] == []
+
+
+def test_without_app_arguments_are_named(line: Line) -> None:
+    job = line("enqueue", "their.kind", "--arg", "n=1", "--arg", "text=hello", "--arg", "on=true").stdout.strip()
+
+    found = line.json("job", "show", job)
+
+    assert (found["queue"], found["kind"]) == ("default", "their.kind")
+    assert found["args"] == {"n": 1, "text": "hello", "on": True}
+
+
+def test_without_app_a_position_says_nothing(line: Line) -> None:
+    assert "name it" in error_line(line("enqueue", "their.kind", "5", exit=2))
+
+
+def test_case_H1_numbers_keep_every_digit(line: Line) -> None:
+    text = '{"n":393087288629462191,"big":123456789012345678901234567890,"f":1.10}'
+
+    job = line("enqueue", "their.kind", "--args-json", text).stdout.strip()
+
+    shown = line("job", "show", job).stdout
+    assert text in shown
+
+
+def test_options_travel_with_the_job(line: Line) -> None:
+    job = line.enqueue("tests.add", "1", "--delay", "1h30m", "-Q", "slow", "--dedupe-key", "k")
+
+    found = line.json("job", "show", job)
+
+    assert job.startswith("slow:d")
+    assert (found["state"], found["dedupe_key"]) == ("scheduled", "k")
+
+
+def test_duplicate_is_no_failure(line: Line) -> None:
+    first = line.enqueue("tests.add", "1", "--dedupe-key", "k")
+
+    second = line("enqueue", "-A", APP, "tests.add", "2", "--dedupe-key", "k")
+
+    assert second.stdout.strip() == first
+    assert "duplicate" in second.stderr
+    assert line.json("enqueue", "-A", APP, "tests.add", "2", "--dedupe-key", "k") == {
+        "schema": "streamjobs.enqueue",
+        "version": 1,
+        "jobs": [{"id": first, "queue": "math", "duplicate": True}],
+        "enqueued": 0,
+        "duplicates": 1,
+    }
+
+
+def test_count_sends_the_same_job_often(line: Line) -> None:
+    assert line("enqueue", "-A", APP, "add", "1", "--count", "1200").stdout == "enqueued 1,200 jobs\n"
+    assert line.json("stats", "math")["queues"][0]["waiting"] == 1200
+
+
+def test_file_holds_a_job_a_line(line: Line, tmp_path: Path) -> None:
+    file = tmp_path / "jobs.ndjson"
+    file.write_text(
+        '{"kind": "tests.add", "args": {"a": 1}}\n\n{"args": {"name": "Ada"}}\n'
+        '{"kind": "their.kind", "queue": "theirs", "delay": "1h", "dedupe_key": "k"}\n'
+    )
+
+    document = line.json("enqueue", "tests.greet", "--file", str(file))
+
+    assert [job["queue"] for job in document["jobs"]] == ["default", "default", "theirs"]
+    assert (document["enqueued"], document["duplicates"]) == (3, 0)
+    assert args_of(line, document["jobs"][1]["id"]) == {"name": "Ada"}
+    assert line.json("job", "show", document["jobs"][2]["id"])["state"] == "scheduled"
+
+
+def test_file_with_app_is_checked_by_its_handlers(line: Line) -> None:
+    text = '{"kind": "add", "args": {"a": 1}}\n{"kind": "add", "args": {"a": "1"}}\n'
+
+    said = error_line(line("enqueue", "-A", APP, "--file", "-", stdin=text, exit=2))
+
+    assert said.startswith("line 2: ")
+    assert "Expected `int`, got `str`" in said
+    assert line.json("stats")["queues"][0]["waiting"] == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ("nonsense", "JSON is malformed"),
+        ("[]", "Expected `object`"),
+        ("{}", "no kind"),
+        ('{"kind": "k", "arg": {}}', "unknown field `arg`"),
+        ('{"kind": "k", "args": [1]}', "Expected `object`"),
+        ('{"kind": "k", "delay": "soon"}', "not a duration"),
+        ('{"kind": "k", "at": "noon"}', "not an instant"),
+        ('{"kind": "k", "queue": "a b"}', "queue 'a b'"),
+        ('{"kind": "a b"}', "kind 'a b'"),
+        ('{"kind": "k", "delay": 1, "at": "2030-01-01T00:00:00Z"}', "one of the two"),
+        ('{"kind": "k", "args": {"x": "' + "y" * 300_000 + '"}}', "the limit is"),
+    ],
+)
+def test_bad_line_says_where_and_what_came_before(line: Line, bad: str, said: str) -> None:
+    good = '{"kind": "k"}\n'
+    text = good * 1001 + bad + "\n" + good
+
+    document = line("enqueue", "--file", "-", "--json", stdin=text, exit=2)
+
+    told = error_line(document)
+    assert told.startswith("line 1002: ")
+    assert said in told
+    assert "1,001 jobs were enqueued; nothing after it was sent" in told
+    assert json.loads(document.stdout)["enqueued"] == 1001
+    assert line.json("stats")["queues"][0]["waiting"] == 1001
+
+
+def test_file_that_is_not_there(line: Line) -> None:
+    assert "No such file" in error_line(line("enqueue", "--file", "/nowhere/at/all", exit=2))
+
+
+@pytest.mark.parametrize("words", [["--arg", "a=1"], ["--count", "2"], ["--dedupe-key", "k"], ["--wait"]])
+def test_file_takes_no_arguments_beside(line: Line, words: list[str]) -> None:
+    assert "--file" in error_line(line("enqueue", "k", "--file", "-", *words, exit=2))
+
+
+def test_text_of_jobs_may_be_anything(line: Line) -> None:
+    """Case H4: emoji, NUL and right-to-left text arrive; on a terminal they steer nothing."""
+    text = json.dumps({"name": "\U0001f600 \x00\x1b[31m \u202eabc"})
+
+    job = line("enqueue", "tests.greet", "--args-json", text).stdout.strip()
+
+    assert args_of(line, job) == json.loads(text)
+    shown = line("job", "show", job).stdout + line("job", "show", job, "--json").stdout
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown

@@ -1,0 +1,46 @@
+"""An app and its queue on each backend, and on real servers only."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+from streamjobs import StreamJobs
+from streamjobs.core import failpoints
+from tests.worker.support import Arm, Queue, make_app
+
+
+@pytest.fixture
+async def app(url: str, namespace: str) -> AsyncIterator[StreamJobs]:
+    app = make_app(url, namespace)
+    yield app
+    await app.aclose()
+
+
+@pytest.fixture
+async def real(server_url: str, namespace: str) -> AsyncIterator[StreamJobs]:
+    """As `app`, on real servers only."""
+    app = make_app(server_url, namespace)
+    yield app
+    await app.aclose()
+
+
+@pytest.fixture
+def queue(backend_url: str, namespace: str) -> Iterator[Queue]:
+    """What the backend holds, seen without the app under test."""
+    queue = Queue(backend_url, namespace)
+    yield queue
+    queue.close()
+
+
+@pytest.fixture
+def failpoint() -> Iterator[Arm]:
+    """Arms failpoints, and disarms them after the test."""
+    names: list[str] = []
+
+    def arm(name: str, action: Callable[[], None]) -> None:
+        names.append(name)
+        failpoints.arm(name, action)
+
+    yield arm
+    for name in names:
+        failpoints.arm(name, None)
