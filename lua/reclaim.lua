@@ -3,7 +3,7 @@
 -- every server, names the former holder, and costs a tenth: since 7.0 XAUTOCLAIM looks up each
 -- entry that it passes, 0.7 us against 0.07.
 -- Moves: running -> running, waiting -> running
--- KEYS: 1 stream, 2 released, 3 suspects
+-- KEYS: 1 stream, 2 released, 3 suspects, 4 totals
 -- ARGV: 1 clock, 2 consumer, 3 lease ms, 4 where the sweep stands ("-" at its begin), 5 entries at
 --       most, 6 pending entries to pass at most
 -- Returns: where the next step goes on ("-": the sweep is through), then per entry: id, fields,
@@ -11,7 +11,7 @@
 --       for one that was given back: there is no start to presume)
 -- Cost: O(entries passed); about 0.2 us each, and 6 us for each one claimed
 -- @include now
-local stream, released, suspects = KEYS[1], KEYS[2], KEYS[3]
+local stream, released, suspects, totals = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local consumer, lease, from = ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local most, window = tonumber(ARGV[5]), tonumber(ARGV[6])
 
@@ -40,4 +40,5 @@ for _, row in ipairs(rows) do
     redis.call('SREM', released, id)
   end
 end
+if #claimed > 1 then redis.call('HINCRBY', totals, 'reclaimed', #claimed - 1) end
 return claimed

@@ -162,7 +162,8 @@ def _act(
         for part in move(chosen.executor, settings().namespace, chosen.jobs()):
             whole.add(part)
     except BaseException:
-        show.note(f"{past} {show.plural(whole.done, 'job')} before it ended")
+        if whole.done:
+            show.note(f"{past} {show.plural(whole.done, 'job')} before it ended")
         raise
     skipped = f"; {chosen.skipped}" if chosen.skipped else ""
     gone = f"; {show.count(whole.gone)} were gone already" if whole.gone else ""

@@ -180,6 +180,8 @@ def _read_file() -> dict[str, Any]:
 
 def _checked(name: str, table: dict[str, Any]) -> dict[str, Any]:
     worker = table.get("worker", {})
+    if not isinstance(worker, dict):
+        raise InvalidOption(f"{name}: worker must be a table, [worker], with options of the worker")
     unknown = table.keys() - _GENERAL - {"worker"} or worker.keys() - _WORKER
     if unknown:
         known = ", ".join(sorted(_GENERAL)) + "; under worker: " + ", ".join(sorted(_WORKER))

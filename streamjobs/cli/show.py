@@ -76,6 +76,9 @@ class Table:
             if not able:
                 break
             widths[max(able, key=lambda i: widths[i])] -= 1
+        if self._yields[-1]:
+            # Later rows may use what the first ones left free.
+            widths[-1] = max(widths[-1], screen_columns() - sum(widths[:-1]) - len(GAP) * (len(widths) - 1))
         return widths
 
     def _line(self, cells: Sequence[str]) -> str:

@@ -234,7 +234,7 @@ class _Demo:
     def _check(self, processes: Processes) -> int:
         # -I: not even by accident does the program import what lies beside it.
         done = processes.run("-I", check.__file__, str(self._folder))
-        self._say(f"\n$ python check.py {self._folder}")
+        self._say(f"\n$ python {check.__file__} {self._folder}")
         self._say(done.stdout + done.stderr)
         return 1 if done.returncode else 0
 

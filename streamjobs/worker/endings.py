@@ -85,7 +85,7 @@ def giveback(execution: Execution, *, held_alone: bool = False) -> Giveback:
     A first delivery is never marked, and its start would be presumed a crash by the next holder: hence -1.
     """
     claim = execution.claim
-    mark = int(claim.deliveries == 1 or execution.marked)
+    mark = int(execution.first or execution.marked)
     return Giveback(claim.entry, claim.deliveries, mark, held_alone)
 
 

@@ -41,6 +41,7 @@ class WorkerQueue:
         """Take a claim in; None when the entry is held already, from now on under this claim's fence."""
         held = self.held.get(claim.entry)
         if held is not None:
+            held.adopted += claim.deliveries - held.claim.deliveries
             held.claim.deliveries = claim.deliveries
             held.claim.claimed_at = claim.claimed_at
             return None
@@ -80,6 +81,8 @@ class Execution(msgspec.Struct, eq=False):
     """Running long after its deadline, or the worker's end: settled without it, its slot given to others."""
     traceback: str = ""
     lost_event: asyncio.Event | None = None
+    adopted: int = 0
+    """Deliveries that this worker's own sweep added while it held the claim: no start was behind them."""
 
     @property
     def kind(self) -> str:
@@ -101,12 +104,16 @@ class Execution(msgspec.Struct, eq=False):
         return int(self.local_id.removeprefix("d").partition("-")[0])
 
     @property
+    def first(self) -> bool:
+        """Whether its entry came to nobody else before."""
+        return self.claim.deliveries - self.adopted == 1
+
+    @property
     def crashes(self) -> int:
         """Starts before this one that were never settled: those of former entries, the first start of this
         one, which is presumed when there were further deliveries, and those that were marked.
         """
-        claim = self.claim
-        return self.meta.crashes + (0 if claim.deliveries == 1 else max(0, 1 + claim.marks))
+        return self.meta.crashes + (0 if self.first else max(0, 1 + self.claim.marks))
 
     @property
     def attempt(self) -> int:

@@ -1,22 +1,32 @@
 """What a handler did, from how it ended: exceptions become outcomes."""
 
 import asyncio
+import traceback
 
 from streamjobs.core.classify import Rule, classify
 from streamjobs.core.errors import Cancel, Permanent, RateLimited, Snooze, Temporary
 from streamjobs.core.job import Cancelled, Interrupted, Outcome, Raised, Snoozed, TimedOut
+from streamjobs.core.names import milliseconds
 from streamjobs.worker.execution import Ending, Execution
 
 
 def of_error(execution: Execution, error: BaseException, rules: tuple[Rule, ...]) -> Outcome:
     """Return the outcome of a handler that raised `error`."""
+    try:
+        return _of_error(execution, error, rules)
+    except Exception as problem:
+        # A wrong delay, or a rule of the app that fails: neither may cost the worker a slot.
+        return Raised(f"{text(error)} (and {text(problem)})", "bug")
+
+
+def _of_error(execution: Execution, error: BaseException, rules: tuple[Rule, ...]) -> Outcome:
     if isinstance(error, asyncio.CancelledError) and execution.ending is not Ending.NONE:
         return timed_out(execution) if execution.ending is Ending.DEADLINE else Interrupted()
     match error:
         case Snooze():
-            return Snoozed(max(0, round(error.seconds * 1000)))
+            return Snoozed(_delay_ms(error.seconds))
         case Cancel():
-            return Cancelled(str(error))
+            return Cancelled(_valid(str(error)))
         case RateLimited():
             return Raised(text(error), "rate_limited", uncharged=True, after_ms=_after_ms(error.after))
     cause = error.__cause__ if isinstance(error, Temporary | Permanent) and error.__cause__ else error
@@ -38,10 +48,24 @@ def timed_out(execution: Execution) -> TimedOut:
 def text(error: BaseException) -> str:
     """Return type and text of an error, even where its own text fails: it must not take the worker along."""
     try:
-        return f"{type(error).__name__}: {error}"
+        return _valid(f"{type(error).__name__}: {error}")
     except Exception:
         return type(error).__name__
 
 
+def trace(error: BaseException) -> str:
+    """Return the traceback of an error, as it can be logged."""
+    return _valid("".join(traceback.format_exception(error)))
+
+
+def _valid(text: str) -> str:
+    """Return a text that any log and any encoder takes: a lone surrogate becomes its escape."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def _after_ms(after: float | None) -> int | None:
-    return None if after is None else max(0, round(after * 1000))
+    return None if after is None else _delay_ms(after)
+
+
+def _delay_ms(seconds: float) -> int:
+    return 0 if seconds < 0 else milliseconds(seconds, "delay", low_ms=0)

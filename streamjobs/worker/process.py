@@ -2,10 +2,13 @@
 
 import asyncio
 import gc
+import logging
 import signal
 from contextlib import suppress
 
 from streamjobs.worker.worker import Worker
+
+log = logging.getLogger("streamjobs.worker")
 
 
 async def run_until_signalled(worker: Worker) -> int:
@@ -23,6 +26,8 @@ async def run_until_signalled(worker: Worker) -> int:
     def on_signal(number: int) -> None:
         received.append(number)
         if len(received) == 1:
+            name = signal.Signals(number).name
+            log.info("worker %s is stopping: %s came; a second signal ends it at once", worker.consumer, name)
             worker.stop()
         else:
             worker.abort()

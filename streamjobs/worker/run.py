@@ -3,7 +3,6 @@
 import asyncio
 import contextvars
 import logging
-import traceback
 from collections.abc import Callable
 from random import Random
 from time import monotonic
@@ -96,7 +95,7 @@ class Runner:
                 failpoints.failpoint("worker.after_handler")
         except BaseException as error:
             outcome = outcomes.of_error(execution, error, self._rules)
-            execution.traceback = "".join(traceback.format_exception(error))
+            execution.traceback = outcomes.trace(error)
             self._ended(execution, outcome)
         else:
             self._ended(execution, Returned(value))

@@ -50,7 +50,7 @@ class Successes:
         endings = [ending for _, ending in self.full]
         count = len(entries) + len(endings)
         # An entry's id begins with the ms at which it became ready.
-        ready_ms = sum(int(entry[:13]) for entry in entries) + sum(int(one.entry[:13]) for one in endings)
+        ready_ms = sum(map(_ready_ms, entries)) + sum(_ready_ms(one.entry) for one in endings)
         wait_ms = max(0, round(self.started_s * 1000 + count * clock.offset_ms) - ready_ms)
         sums = {"run_us": round(self.run_s * 1_000_000), "wait_ms": wait_ms}
         return settle.Finished(kind, entries, endings, sums)
@@ -172,7 +172,8 @@ class Settler:
                 piles, self._piles = self._piles, []
                 self._open.clear()
                 await self._write([written for pile in piles for written in self._calls(pile)])
-        except StreamJobsError as error:
+        except Exception as error:
+            # Whatever it is: a worker that settles nothing must not go on as if it did.
             if not self.broken.done():
                 self.broken.set_exception(error)
         finally:
@@ -245,6 +246,11 @@ class Settler:
             return settle.bury(queue.keys, self._consumer, groups)
         build = settle.retry if move == "retry" else settle.snooze
         return build(queue.keys, self._consumer, groups)
+
+
+def _ready_ms(entry: bytes) -> int:
+    """Return when an entry became ready: its id begins with it, in 13 digits unless somebody chose it by hand."""
+    return int(entry.partition(b"-")[0])
 
 
 def _kind(item: Item) -> str:

@@ -96,7 +96,7 @@ class Starter:
             # This process was frozen: another may hold the job by now, and its handler must not start.
             self._settler.release(execution)
         elif self._runner.prepare(execution):
-            if claim.deliveries == 1 and not execution.meta.crashes:
+            if execution.first and not execution.meta.crashes:
                 self._runner.start(execution)
             else:
                 self._admit(execution)
@@ -136,7 +136,7 @@ class Starter:
     async def _mark(self, execution: Execution) -> bool:
         """Record the start that is about to happen; False when the claim is not to start here."""
         queue, claim = execution.queue, execution.claim
-        if claim.deliveries > 1:
+        if not execution.first:
             try:
                 words = await self._station.executor.run(leases.suspect(queue.keys, self._station.consumer, [claim]))
             except StreamJobsError as error:

@@ -47,6 +47,15 @@ def test_late_copy_does_not_replay_a_later_death(store: Store) -> None:
     assert store.state(one) == "dead"
 
 
+def test_replay_of_an_entry_under_another_job_does_nothing(store: Store) -> None:
+    first, second = dead(store, 2)
+
+    call = upkeep.replay(store.keys, [upkeep.Replay(store.dead_entry(first), second, b"")])
+
+    assert store.run(call) == ["GONE"]
+    assert len(store.dead_rows()) == 2
+
+
 def test_replayed_job_ends_like_any_other(store: Store) -> None:
     [one] = dead(store)
     store.replay(one)

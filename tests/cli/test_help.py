@@ -1,0 +1,103 @@
+"""--help and --version are quick: they import neither the driver nor an event loop."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from streamjobs.cli.commands import GlobalOption
+from streamjobs.cli.main import cli
+from tests.cli.support import error_line
+
+HEAVY = ("redis", "asyncio", "msgspec", "hiredis", "ssl")
+
+
+def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the words of every command, groups included."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        yield (*path, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+
+
+EVERY = list(commands())
+
+
+def test_help_imports_nothing_heavy() -> None:
+    program = (
+        "import sys\n"
+        "from streamjobs.cli.main import cli\n"
+        f"for words in {[[], *map(list, EVERY)]!r}:\n"
+        "    try: cli.main([*words, '--help'])\n"
+        "    except SystemExit as end: assert not end.code, words\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+
+    assert (done.returncode, done.stderr) == (0, "[]\n")
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_every_command_has_help_and_takes_the_global_options(words: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(cli, [*words, "--help"])
+
+    assert shown.exit_code == 0
+    assert "Global options:" in shown.stdout
+    assert "--namespace NS" in shown.stdout
+
+
+def test_root_help_lists_the_commands_that_are_there() -> None:
+    shown = CliRunner().invoke(cli, []).stdout
+
+    assert all(f"  {words[0]} " in shown for words in EVERY)
+
+
+def test_version() -> None:
+    import streamjobs
+
+    for words in (["--version"], ["stats", "--version"]):
+        assert CliRunner().invoke(cli, words).stdout == f"streamjobs {streamjobs.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nonsense"], "No such command 'nonsense'"),
+        (["dead"], "Missing command"),
+        (["stats", "--nonsense"], "No such option"),
+        (["job", "show"], "Missing argument 'ID'"),
+        (["job", "cancel"], "Missing argument 'ID...'"),
+        (["lua", "show", "nonsense"], "script 'nonsense'"),
+        (["stats", "--color", "blue"], "--color"),
+    ],
+)
+def test_usage_errors_are_one_line(words: list[str], said: str) -> None:
+    result = CliRunner().invoke(cli, words)
+
+    assert said in error_line(result)
+    assert result.exit_code == (4 if words[0] == "lua" else 2)
+
+
+def test_global_options_are_the_same_everywhere() -> None:
+    root = {param.name for param in cli.params if isinstance(param, GlobalOption)}
+    stats = cli.get_command(click.Context(cli), "stats")
+
+    assert stats is not None
+    assert {param.name for param in stats.params if isinstance(param, GlobalOption)} == root
+
+
+def test_lua_shows_what_the_server_runs() -> None:
+    listed = CliRunner().invoke(cli, ["lua", "list"]).stdout
+    folder = CliRunner().invoke(cli, ["lua", "path"]).stdout.strip()
+
+    assert "enqueue" in listed
+    assert folder.endswith("lua")
+    text = CliRunner().invoke(cli, ["lua", "show", "retry"]).stdout
+    assert "@include" not in text.replace("-- @include", "@include").split("local function")[-1]
+    assert "XPENDING" in text

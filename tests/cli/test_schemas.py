@@ -1,0 +1,71 @@
+"""Every JSON document fits the schema that is published for it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.schema import FOLDER, load, problems
+from tests.cli.support import APP, Line
+
+
+def documents(line: Line) -> list[dict[str, Any]]:
+    """Let everything happen once, and return every document on the way."""
+    found = [line.json("stats"), line.json("dead", "list"), line.json("dead", "groups")]
+    found.append(line.json("enqueue", "-A", APP, "add", "1", "--dedupe-key", "k"))
+    found.append(line.json("enqueue", "-A", APP, "add", "1", "--dedupe-key", "k"))
+    found.append(line.json("enqueue", "-A", APP, "tests.greet", "Ada", "--count", "3"))
+    found.append(line.json("enqueue", "-A", APP, "tests.greet", "Ada", "--delay", "1h"))
+    later = found[-1]["jobs"][0]["id"]
+    found.append(line.json("job", "show", later))
+    found.append(line.json("job", "cancel", later))
+    dead = line.enqueue("tests.fail", "x", "--dedupe-key", "d")
+    found.append(line.json("job", "show", dead))
+    line.work()
+    line.enqueue("tests.fail", "y", "--dedupe-key", "d")
+    found += [line.json("stats"), line.json("queue", "list"), line.json("lua", "list")]
+    found += [line.json("job", "show", dead), line.json("dead", "show", dead)]
+    found += [line.json("dead", "list"), line.json("dead", "groups")]
+    found.append(line.json("dead", "replay", "--dry-run"))
+    found.append(line.json("dead", "replay", "--yes", exit=5))
+    found.append(line.json("dead", "purge", "--dry-run"))
+    found.append(line.json("dead", "purge", "--yes"))
+    found.append(line.json("job", "show", dead))
+    return found
+
+
+def test_documents_fit_their_schemas(line: Line) -> None:
+    seen = set()
+    for document in documents(line):
+        seen.add(document["schema"])
+        assert list(document)[:2] == ["schema", "version"]
+        assert problems(document, load(document["schema"])) == [], document
+
+    # What `enqueue --wait` prints is checked where a worker runs beside it.
+    assert {path.stem for path in FOLDER.glob("*.json")} - {name.removeprefix("streamjobs.") for name in seen} == {
+        "result"
+    }
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
+def test_schemas_name_their_document(path: Any) -> None:
+    schema = json.loads(path.read_text("utf-8"))
+
+    assert schema["title"] == f"streamjobs.{path.stem}"
+    assert schema["properties"]["schema"] == {"const": schema["title"]}
+    assert schema["properties"]["version"] == {"const": 1}
+    assert schema["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"schema": "streamjobs.other", "version": 1, "namespace": "x", "queues": []},
+        {"schema": "streamjobs.queue.list", "version": 1, "namespace": "x", "queues": [1]},
+        {"schema": "streamjobs.queue.list", "version": 1, "namespace": None, "queues": []},
+        {"schema": "streamjobs.queue.list", "version": 1, "namespace": "x", "queues": [], "more": 1},
+    ],
+)
+def test_the_checker_finds_faults(value: Any) -> None:
+    assert problems(value, load("streamjobs.queue.list")) != []

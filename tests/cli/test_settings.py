@@ -1,0 +1,157 @@
+"""Flag, then environment, then file, then default."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from streamjobs.cli.main import cli
+from streamjobs.cli.settings import Settings
+from streamjobs.core.errors import InvalidOption
+from tests.cli.support import APP, error_line
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, empty."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_flag_wins_over_environment_over_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings()
+    assert settings.get("url") is None
+
+    (folder / "streamjobs.toml").write_text('url = "memory://file"\n')
+    assert Settings().get("url") == "memory://file"
+
+    monkeypatch.setenv("STREAMJOBS_URL", "memory://environment")
+    settings = Settings()
+    assert settings.get("url") == "memory://environment"
+
+    settings.flags["url"] = "memory://flag"
+    assert settings.get("url") == "memory://flag"
+
+
+def test_pyproject_is_read_where_there_is_no_file_of_our_own(folder: Path) -> None:
+    (folder / "pyproject.toml").write_text(
+        '[project]\nname = "x"\n[tool.streamjobs]\nnamespace = "py"\n[tool.streamjobs.worker]\nconcurrency = 7\n'
+    )
+    assert (Settings().namespace, Settings().setting("concurrency")) == ("py", 7)
+
+    (folder / "streamjobs.toml").write_text('namespace = "own"\n')
+    assert Settings().namespace == "own"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('urll = "x"', "unknown setting 'urll'"),
+        ("[worker]\nslots = 1", "unknown setting 'slots'"),
+        ("worker = 3", "worker must be a table"),
+        ("not toml", "streamjobs.toml: "),
+    ],
+)
+def test_bad_file_is_named(folder: Path, text: str, said: str) -> None:
+    (folder / "streamjobs.toml").write_text(text + "\n")
+
+    result = CliRunner().invoke(cli, ["stats", "--url", "memory://", "--namespace", "x"])
+
+    assert result.exit_code == 2
+    assert said in error_line(result)
+
+
+def test_global_options_count_wherever_they_stand(folder: Path) -> None:
+    for words in (["--json", "--url", "memory://", "stats"], ["stats", "--json", "--url", "memory://"]):
+        assert CliRunner().invoke(cli, words).stdout.startswith("{")
+
+
+def test_url_flag_wins_over_the_app_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "settled_app.py").write_text(
+        "from streamjobs import StreamJobs\napp = StreamJobs('memory://own', namespace='own')\n"
+        "@app.job(name='k')\ndef k() -> None: ...\n"
+    )
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("STREAMJOBS_URL", "memory://environment")
+    for extra, place in (([], "own"), (["--url", "memory://flag", "--namespace", "flag"], "flag")):
+        done = CliRunner().invoke(cli, ["enqueue", "-A", "settled_app:app", "k", *extra])
+        assert done.exit_code == 0, done.stderr
+
+        words = ["queue", "list", "--url", f"memory://{place}", "--namespace", place]
+        assert CliRunner().invoke(cli, words).stdout == "default\n"
+
+
+def test_app_without_a_url_takes_that_of_the_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "plain_app.py").write_text(
+        "from streamjobs import StreamJobs\napp = StreamJobs()\n@app.job(name='k')\ndef k() -> None: ...\n"
+    )
+    monkeypatch.syspath_prepend(str(folder))
+    (folder / "streamjobs.toml").write_text('url = "memory://by-file"\nnamespace = "f"\napp = "plain_app:app"\n')
+
+    done = CliRunner().invoke(cli, ["enqueue", "k"])
+
+    assert done.exit_code == 0, done.stderr
+    assert CliRunner().invoke(cli, ["queue", "list"]).stdout == "default\n"
+    assert CliRunner().invoke(cli, ["queue", "list", "--url", "memory://by-file"]).stdout == "default\n"
+
+
+def test_worker_takes_its_options_from_file_and_environment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "streamjobs.toml").write_text(
+        f'app = "{APP}"\nurl = "memory://w"\n[worker]\nqueues = ["math", "web"]\nconcurrency = 3\nlease = "2s"\n'
+    )
+    monkeypatch.setenv("STREAMJOBS_CONCURRENCY", "4")
+
+    said = CliRunner().invoke(cli, ["worker", "--burst"])
+
+    assert said.exit_code == 0, said.stderr
+    assert "serves math, web with 4 slots" in said.stderr
+
+
+def test_bad_value_of_a_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAMJOBS_LEASE", "soon")
+
+    result = CliRunner().invoke(cli, ["worker", "-A", APP, "--url", "memory://"])
+
+    assert result.exit_code == 2
+    assert "STREAMJOBS_LEASE or the file: 'soon' is not a duration" in error_line(result)
+
+
+@pytest.mark.parametrize(
+    ("variables", "flag", "color"),
+    [
+        ({}, None, None),
+        ({"NO_COLOR": "1"}, None, False),
+        ({"TERM": "dumb"}, None, False),
+        ({"NO_COLOR": "1"}, "always", True),
+        ({}, "never", False),
+    ],
+)
+def test_colours(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    flag: str | None,
+    color: bool | None,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    settings = Settings()
+    settings.flags = {"color": flag} if flag else {}
+
+    assert settings.color is color
+
+
+def test_colours_only_when_wanted(folder: Path) -> None:
+    plain = CliRunner().invoke(cli, ["lua", "list"]).stdout
+    always = CliRunner().invoke(cli, ["lua", "list", "--color", "always"]).stdout
+
+    assert "\x1b" not in plain
+    assert always.startswith("\x1b[1mNAME")
+
+
+def test_bad_colour_of_a_file(folder: Path) -> None:
+    (folder / "streamjobs.toml").write_text('color = "blue"\n')
+
+    with pytest.raises(InvalidOption, match="blue"):
+        _ = Settings().color

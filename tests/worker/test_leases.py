@@ -1,0 +1,265 @@
+"""Leases: kept while a job runs, whatever its handler does; lost to others when they are not."""
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from streamjobs import Context, Fixed, JobCancelled, Retry, State, StreamJobs
+from streamjobs.protocol import settle
+from tests.worker.support import FAST, Flag, Queue, drain, make_app, messages, within
+
+SHORT = {"lease": 0.3, "sweep": 0.05}
+
+
+async def renewals(worker_log: pytest.LogCaptureFixture) -> int:
+    """Return how many leases the last worker renewed, as its last line says."""
+    lines = [text for text in messages(worker_log, "INFO") if "leases renewed" in text]
+    return int(lines[-1].split(", ")[-1].split(" ")[0])
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["async", "plain"])
+async def test_case_A9_a_job_of_many_leases_runs_once(
+    app: StreamJobs, queue: Queue, plain: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also case B10: two workers sweep all the while, and the lease is never seen to end."""
+    caplog.set_level("INFO")
+    runs = 0
+
+    async def takes_long() -> None:
+        nonlocal runs
+        runs += 1
+        idle = [0]
+        for _ in range(30):
+            await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=0.1)
+            idle += [row[2] for row in await asyncio.to_thread(queue.pending)]
+        assert max(idle) < 600
+
+    def takes_long_in_a_thread() -> None:
+        nonlocal runs
+        runs += 1
+        threading.Event().wait(3)
+
+    kind = app.job(name="long", retry=Retry(max_attempts=1))(takes_long_in_a_thread if plain else takes_long)
+    other = app.worker(options=FAST, lease=0.6, sweep=0.05)
+    async with other, app.worker(options=FAST, lease=0.6, sweep=0.05):
+        await (await kind.enqueue()).result(timeout=15)
+
+    assert runs == 1
+    assert sum(int(text.split(", ")[-1].split(" ")[0]) for text in messages(caplog, "INFO") if "renewed" in text) >= 8
+
+
+async def test_case_A10_a_handler_that_blocks_the_loop_keeps_its_job_and_is_named(
+    app: StreamJobs, caplog: pytest.LogCaptureFixture, url: str, namespace: str
+) -> None:
+    runs = 0
+
+    @app.job(name="blocks")
+    async def blocks() -> None:
+        nonlocal runs
+        runs += 1
+        threading.Event().wait(2.5)
+
+    # In a thread and a loop of its own, so that it can sweep while this loop is blocked.
+    sweeping, go_on = threading.Thread(target=lambda: asyncio.run(sweep())), threading.Event()
+    rival = make_app(url, namespace)
+    rival.job(name="blocks")(blocks.__wrapped__)
+
+    async def sweep() -> None:
+        async with rival.worker(options=FAST, concurrency=1, sweep=0.05):
+            while not go_on.is_set():
+                await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=0.05)
+        await rival.aclose()
+
+    async with app.worker(options=FAST):
+        handle = await blocks.enqueue()
+        while (await handle.status()).state != State.RUNNING:
+            await asyncio.sleep(0)
+        sweeping.start()
+        await handle.result(timeout=15)
+        go_on.set()
+    sweeping.join()
+
+    assert runs == 1
+    warnings = [text for text in messages(caplog) if "the event loop has not moved" in text]
+    assert warnings
+    assert any(f"blocks (job {handle.id}) blocks it" in text for text in warnings)
+
+
+async def test_a_loop_that_moves_is_not_complained_about(app: StreamJobs, caplog: pytest.LogCaptureFixture) -> None:
+    @app.job
+    async def waits() -> None:
+        await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=1.5)
+
+    # Rounds of the lease thread are a second apart here.
+    async with app.worker(options=FAST, lease=6):
+        await (await waits.enqueue()).result(timeout=10)
+
+    assert not [text for text in messages(caplog) if "has not moved" in text]
+
+
+async def test_case_A4_what_a_dead_worker_held_starts_at_the_next_sweep(app: StreamJobs, queue: Queue) -> None:
+    """Also case A12: no registry of workers is asked."""
+
+    @app.job
+    async def look(ctx: Context[Any]) -> list[Any]:
+        return [ctx.attempt, ctx.deliveries]
+
+    queue.make_group()
+    handles = [await look.enqueue() for _ in range(30)]
+    queue.crash()
+    queue.command("DEL", queue.keys.workers)
+
+    async with app.worker(options=FAST, concurrency=3):
+        results = [await handle.result(timeout=15) for handle in handles]
+
+    assert results == [[2, 2]] * 30
+
+
+async def test_case_A5_many_sweeps_at_once_start_each_job_once(app: StreamJobs, queue: Queue) -> None:
+    starts: list[str] = []
+
+    @app.job
+    async def note(ctx: Context[Any]) -> None:
+        starts.append(ctx.id)
+        await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=0.05)
+
+    queue.make_group()
+    await app.enqueue_many(note.options(result_ttl=0).call() for _ in range(100))
+    queue.crash()
+
+    await asyncio.gather(*(drain(app, sweep=0.05) for _ in range(8)))
+
+    assert (len(starts), len(set(starts))) == (100, 100)
+
+
+async def test_case_A8_what_is_read_ahead_and_what_waits_for_a_slot_is_not_delivered_again(
+    app: StreamJobs, queue: Queue
+) -> None:
+    starts: list[int] = []
+
+    @app.job
+    async def slow(ctx: Context[Any], n: int) -> int:
+        starts.append(n)
+        await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=0.2)
+        return ctx.deliveries
+
+    async with app.worker(options=FAST, concurrency=1, read_ahead=1, **SHORT):
+        handles = [await slow.enqueue(n) for n in range(10)]
+        for handle in handles:
+            await handle.result(timeout=15)
+
+    assert sorted(starts) == list(range(10))
+
+
+async def test_case_B1_the_first_success_wins_and_a_late_one_is_counted(
+    app: StreamJobs, queue: Queue, caplog: pytest.LogCaptureFixture
+) -> None:
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    @app.job(name="frozen")
+    async def frozen() -> int:
+        started.set()
+        while not go_on.is_set():
+            try:
+                await go_on.wait()
+            except asyncio.CancelledError:
+                # A process that was frozen knows of nothing.
+                continue
+        return 1
+
+    async with app.worker(options=FAST):
+        handle = await frozen.enqueue()
+        await within(started)
+        [claim] = queue.steal()
+        local = claim.entry.decode()
+        done = settle.Ending(claim.entry, claim.deliveries, local, "", 60_000, b'{"state":"done","value":2}')
+        queue.run(settle.complete(queue.keys, [settle.Finished("frozen", full=[done])]))
+        go_on.set()
+
+        assert await handle.result(timeout=10) == 2
+    assert queue.totals()["done"] == 1
+    assert any("came too late" in text and handle.id in text for text in messages(caplog))
+    assert (await handle.status()).result == 2
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["async", "plain"])
+async def test_case_B2_who_has_lost_a_job_is_told_and_keeps_off(
+    app: StreamJobs, queue: Queue, plain: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    started, told = Flag(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    async def in_the_loop(ctx: Context[Any]) -> None:
+        started.raise_()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if ctx.lost.is_set():
+                told.set()
+
+    def in_a_thread(ctx: Context[Any]) -> None:
+        loop.call_soon_threadsafe(started.raise_)
+        never = threading.Event()
+        while not ctx.lost.is_set():
+            never.wait(0.01)
+        loop.call_soon_threadsafe(told.set)
+        raise ValueError("what this run does no longer counts")
+
+    kind = app.job(name="lost")(in_a_thread if plain else in_the_loop)
+    async with app.worker(options=FAST, sweep=3600):
+        handle = await kind.enqueue()
+        await started.wait()
+        [claim] = queue.steal()
+        await within(told)
+
+    assert queue.pending()[0][1] == b"thief"
+    assert queue.counts() == {"waiting": 1, "scheduled": 0, "retries": 0, "dead": 0}
+    assert (await handle.status()).worker == "thief"
+    assert any("another worker has taken it over" in text for text in messages(caplog))
+
+
+async def test_a_cancelled_job_ends_its_handler(app: StreamJobs) -> None:
+    started, told = Flag(), asyncio.Event()
+
+    @app.job
+    async def waits(ctx: Context[Any]) -> None:
+        started.raise_()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            assert ctx.lost.is_set()
+            told.set()
+
+    async with app.worker(options=FAST):
+        handle = await waits.enqueue()
+        await started.wait()
+        assert await handle.cancel("changed my mind") is True
+        await within(told)
+        with pytest.raises(JobCancelled, match="changed my mind"):
+            await handle.result(timeout=10)
+
+
+async def test_a_claim_of_its_own_that_a_sweep_finds_is_not_started_again(app: StreamJobs, queue: Queue) -> None:
+    """As after a server that was away longer than a lease: the run goes on under the new fence, uncharged."""
+    started = Flag()
+    seen: list[tuple[int, int]] = []
+
+    @app.job(retry=Retry(max_attempts=2, backoff=Fixed(0.001)))
+    async def waits(ctx: Context[Any]) -> str:
+        if started.raise_() == 1:
+            while ctx.deliveries == 1:
+                await asyncio.sleep(0)
+            seen.append((ctx.attempt, ctx.deliveries))
+            raise ValueError("once")
+        return f"attempt {ctx.attempt}"
+
+    async with app.worker(options=FAST, lease=60):
+        handle = await waits.enqueue()
+        await started.wait()
+        queue.silence()
+
+        assert await handle.result(timeout=10) == "attempt 2"
+    assert seen == [(1, 2)]
+    assert started.count == 2
