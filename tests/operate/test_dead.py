@@ -9,6 +9,8 @@ from streamjobs.operate.jobs import JobStatus
 from streamjobs.protocol.keys import QueueKeys
 from tests.store.support import Store, death, job, job_of
 
+ALL = Selection()
+
 
 @pytest.fixture
 def died(store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
@@ -24,7 +26,7 @@ def died(store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
     return store
 
 
-def all_of(store: Store, selection: Selection = Selection(), limit: int = 0) -> list[JobStatus]:
+def all_of(store: Store, selection: Selection = ALL, limit: int = 0) -> list[JobStatus]:
     return list(Dead(store.executor, [store.keys], selection).scan(limit))
 
 

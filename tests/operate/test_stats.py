@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from streamjobs.client.talk import talk
 from streamjobs.core.errors import NotFound
 from streamjobs.operate.stats import QueueStats, Snapshot, snapshot
-from streamjobs.operate.talk import talk
 from streamjobs.protocol import intake, upkeep
 from tests.store.support import Store, death, delayed, job, later
 

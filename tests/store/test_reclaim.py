@@ -14,6 +14,7 @@ def test_a_silent_claim_goes_over_with_one_delivery_more(store: Store) -> None:
 
     assert (taken.entry, taken.kind, taken.body, taken.deliveries) == (claim.entry, b"mail", b'{"n":0}', 2)
     assert store.pending() == {claim.entry: (b"b", 2)}
+    assert store.totals()["reclaimed"] == 1
 
 
 def test_a_claim_within_its_lease_stays(store: Store) -> None:
