@@ -24,11 +24,11 @@ from streamjobs.demo import index
 from streamjobs.demo.jobs import DATABASE, app, index_file
 
 
-def fill(folder: Path) -> None:
-    """Enqueue one job per file; workers fill `folder`/index.db."""
+def fill(folder: Path, limit: int | None = None) -> None:
+    """Enqueue one job per file, at most `limit` of them; workers fill `folder`/index.db."""
     folder.mkdir(parents=True, exist_ok=True)
     index.create(folder / DATABASE)
-    files = index.stdlib_files()
+    files = index.stdlib_files(limit)
     outcomes = app.enqueue_many_sync(index_file.call(str(path), str(folder)) for path in files)
     failed = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
     print(f"enqueued {len(outcomes) - len(failed)} jobs, {len(failed)} failed")
@@ -46,7 +46,9 @@ if __name__ == "__main__":
     match sys.argv[1:]:
         case ["fill", folder]:
             fill(Path(folder).resolve())
+        case ["fill", folder, limit] if limit.isdecimal():
+            fill(Path(folder).resolve(), int(limit))
         case ["search", folder, *words] if words:
             search(Path(folder), " ".join(words))
         case _:
-            sys.exit("usage: index_stdlib.py fill FOLDER | search FOLDER WORD ...")
+            sys.exit("usage: index_stdlib.py fill FOLDER [FILES] | search FOLDER WORD ...")

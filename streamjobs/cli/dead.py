@@ -159,8 +159,10 @@ def _act(
     if not confirmed(f"{verb} {show.plural(count, 'job')} of {chosen.target}", yes=yes):
         raise Failed("not confirmed; nothing was changed", REFUSED)
     try:
-        for part in move(chosen.executor, settings().namespace, chosen.jobs()):
-            whole.add(part)
+        with show.progress(max(0, count), past) as advance:
+            for part in move(chosen.executor, settings().namespace, chosen.jobs()):
+                whole.add(part)
+                advance(whole.done)
     except BaseException:
         if whole.done:
             show.note(f"{past} {show.plural(whole.done, 'job')} before it ended")

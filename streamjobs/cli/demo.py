@@ -1,6 +1,8 @@
 """`streamjobs demo`."""
 
 import sys
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -12,7 +14,7 @@ from streamjobs.cli.settings import settings
 
 @click.command(cls=Command)
 @click.option("--folder", type=click.Path(path_type=Path), help="Keep everything here; else a temporary folder.")
-@click.option("--files", type=click.IntRange(min=1), help="Index at most so many files; default all.")
+@click.option("--files", type=click.IntRange(min=1), help="Index at most so many files, 200 or more; default all.")
 def demo(folder: Path | None, files: int | None) -> int:
     """See it all at work: index this Python's standard library, with failures, a killed worker and a replay.
 
@@ -20,10 +22,29 @@ def demo(folder: Path | None, files: int | None) -> int:
     """
     from streamjobs.demo.run import run
 
-    with click.progressbar(length=1, label="indexed", file=sys.stderr, show_pos=True) as bar:
+    with _Stage() as stage:
+        url = settings().flags.get("url")
+        return run(url, folder, files=files, progress=stage.progress, say=stage.say)
 
-        def progress(done: int, total: int) -> None:
-            bar.length = total
-            bar.update(done - bar.pos)
 
-        return run(settings().flags.get("url"), folder, files=files, progress=progress, say=show.line)
+class _Stage(ExitStack):
+    """Lines on stdout, and a bar on stderr while there is progress to show."""
+
+    _advance: Callable[[int], None] | None = None
+    """Moves the bar; None while there is none."""
+
+    def progress(self, done: int, total: int) -> None:
+        """Show how many files are through."""
+        if self._advance is None:
+            self._advance = self.enter_context(show.progress(total, "indexed"))
+        self._advance(done)
+        if done >= total:
+            self.close()
+            self._advance = None
+
+    def say(self, text: str) -> None:
+        """Print text of our own, over the bar if there is one: it is drawn again below."""
+        if self._advance is not None and sys.stderr.isatty():
+            click.echo("\r\x1b[K", nl=False, err=True)
+        for one in text.split("\n"):
+            show.line(one)

@@ -1,9 +1,10 @@
 """`streamjobs enqueue`."""
 
+import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -66,7 +67,7 @@ def enqueue(
     assert kind is not None
     job = given.job(app, kind, chosen, by_signature=by_signature)
     if count > 1:
-        return _send_many(app, ((n, job) for n in range(1, count + 1)), "job")
+        return _send_many(_Bulk(app, ((n, job) for n in range(1, count + 1)), "job"), count)
     return _send_one(app, job, wait)
 
 
@@ -120,11 +121,14 @@ def _send_file(app: "StreamJobs", file: str, kind: str | None, options: Any, by_
 
     with _lines(file) as lines:
         jobs = Lines(app, kind, options, by_signature=by_signature).jobs(lines)
-        return _send_many(app, jobs, "line")
+        bulk = _Bulk(app, jobs, "line")
+        if file == "-":
+            return _send_many(bulk, 0)
+        return _send_many(bulk, os.fstat(lines.fileno()).st_size, lines.tell)
 
 
 @contextmanager
-def _lines(file: str) -> Iterator[Iterable[bytes]]:
+def _lines(file: str) -> Iterator[IO[bytes]]:
     if file == "-":
         yield sys.stdin.buffer
         return
@@ -148,20 +152,27 @@ class _Bulk:
         self.duplicates = 0
         self.error: StreamJobsError | None = None
 
-    def handles(self) -> "Iterator[Handle[Any]]":
-        """Send; yield the handles. An error ends the iteration and is kept in `error`."""
+    @property
+    def sent(self) -> int:
+        """How many are there, those that were there before included."""
+        return self.enqueued + self.duplicates
+
+    def batches(self, after: Callable[[], None]) -> "Iterator[list[Handle[Any]]]":
+        """Send; yield the handles of each batch, and call `after` behind it.
+
+        An error ends the iteration and is kept in `error`.
+        """
         from streamjobs.cli.lines import send_all
 
         try:
             for batch in send_all(self._app, self._jobs):
-                failed = []
-                for number, outcome in batch:
-                    if isinstance(outcome, StreamJobsError):
-                        failed.append((number, outcome))
-                    else:
-                        self.enqueued += not outcome.duplicate
-                        self.duplicates += outcome.duplicate
-                        yield outcome
+                failed = [(number, one) for number, one in batch if isinstance(one, StreamJobsError)]
+                handles = [one for _, one in batch if not isinstance(one, StreamJobsError)]
+                duplicates = sum(handle.duplicate for handle in handles)
+                self.duplicates += duplicates
+                self.enqueued += len(handles) - duplicates
+                yield handles
+                after()
                 if failed:
                     self._stop_at(failed)
                     return
@@ -177,24 +188,30 @@ class _Bulk:
         self.error = Failed(f"{where}: {error}; {self._enqueued()}, {show.plural(len(failed), 'job')} {lost}", code)
 
     def _enqueued(self) -> str:
-        count = self.enqueued + self.duplicates
-        return f"{show.plural(count, 'job')} {'was' if count == 1 else 'were'} enqueued"
+        return f"{show.plural(self.sent, 'job')} {'was' if self.sent == 1 else 'were'} enqueued"
 
     def sums(self) -> dict[str, int]:
         return {"enqueued": self.enqueued, "duplicates": self.duplicates}
 
 
-def _send_many(app: "StreamJobs", jobs: "Iterator[tuple[int, Job]]", noun: str) -> int:
-    """Send all, or up to the first error; what was sent is said in either case."""
-    bulk = _Bulk(app, jobs, noun)
-    if settings().as_json:
-        show.listing("enqueue", "jobs", map(_row, bulk.handles()), bulk.sums)
-    else:
-        for _ in bulk.handles():
-            pass
-        if bulk.error is None:
-            held = f", {show.plural(bulk.duplicates, 'duplicate')}" if bulk.duplicates else ""
-            show.line(f"enqueued {show.plural(bulk.enqueued, 'job')}{held}")
+def _send_many(bulk: _Bulk, length: int, position: Callable[[], int] | None = None) -> int:
+    """Send all, or up to the first error; what was sent is said in either case.
+
+    Args:
+        length: of the whole way, for the progress bar; 0 shows none.
+        position: how much of it is done; default the number of jobs.
+    """
+    with show.progress(length, "enqueued") as advance:
+        batches = bulk.batches(lambda: advance(position() if position else bulk.sent))
+        handles = (handle for batch in batches for handle in batch)
+        if settings().as_json:
+            show.listing("enqueue", "jobs", map(_row, handles), bulk.sums)
+        else:
+            for _ in handles:
+                pass
+    if bulk.error is None and not settings().as_json:
+        held = f", {show.plural(bulk.duplicates, 'duplicate')}" if bulk.duplicates else ""
+        show.line(f"enqueued {show.plural(bulk.enqueued, 'job')}{held}")
     if bulk.error is not None:
         raise bulk.error
     return 0

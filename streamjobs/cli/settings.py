@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 PATIENCE_S = 5.0
 """How long a command tries to reach the server."""
 _PAUSE_S = 0.2
-_GENERAL = {"url", "namespace", "app", "color"}
-_WORKER = {"queues", "concurrency", "lease", "sweep", "grace", "log_format"}
+GENERAL = {"url", "namespace", "app", "color"}
+WORKER = {"queues", "concurrency", "lease", "sweep", "grace", "log_format"}
 
 
 class Settings:
@@ -182,8 +182,8 @@ def _checked(name: str, table: dict[str, Any]) -> dict[str, Any]:
     worker = table.get("worker", {})
     if not isinstance(worker, dict):
         raise InvalidOption(f"{name}: worker must be a table, [worker], with options of the worker")
-    unknown = table.keys() - _GENERAL - {"worker"} or worker.keys() - _WORKER
+    unknown = table.keys() - GENERAL - {"worker"} or worker.keys() - WORKER
     if unknown:
-        known = ", ".join(sorted(_GENERAL)) + "; under worker: " + ", ".join(sorted(_WORKER))
+        known = ", ".join(sorted(GENERAL)) + "; under worker: " + ", ".join(sorted(WORKER))
         raise InvalidOption(f"{name}: unknown setting {min(unknown)!r}; known are {known}")
     return {**{key: value for key, value in table.items() if key != "worker"}, **worker}

@@ -2,8 +2,10 @@
 
 import json
 import shutil
+import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -104,6 +106,16 @@ def note(text: str) -> None:
     """Say something on stderr that is no data."""
     if not settings().quiet:
         click.echo(clean(text), err=True)
+
+
+@contextmanager
+def progress(length: int, label: str) -> Iterator[Callable[[int], None]]:
+    """Show on a terminal's stderr how far long work has come; yields a function that takes that number."""
+    if not length or settings().quiet or not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    with click.progressbar(length=length, label=label, file=sys.stderr) as bar:
+        yield lambda done: bar.update(done - bar.pos)
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> None:

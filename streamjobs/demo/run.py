@@ -31,6 +31,7 @@ WORKERS = 3
 WORKER = "worker -A streamjobs.demo.jobs:app -c 4 --lease 2s --sweep 1s"
 KILL_AFTER = 0.25
 """The share of files that is indexed when a worker is killed."""
+FEWEST = 200
 STALLED_S = 60.0
 POLL_S = 0.05
 
@@ -52,7 +53,7 @@ def run(
         url: the server; None starts an embedded one in the folder.
         folder: where everything is kept, new or empty; None takes a temporary one, which is left
             behind only when something failed.
-        files: at most this many files of the standard library; None takes all.
+        files: at most this many files of the standard library, 200 or more; None takes all.
         progress: called with the number of files that are through and of all files.
         say: called with each line to show.
 
@@ -60,17 +61,16 @@ def run(
         0 only if the check holds, else 1.
 
     Raises:
-        UsageError: the URL or the folder cannot be used, or the package for an embedded server is
+        UsageError: the URL, the folder or `files` cannot be used, or the package for an embedded server is
             missing; no job was enqueued.
         Unavailable: the server cannot be reached; no job was enqueued.
     """
-    if url is not None:
-        _check(url)
+    _check(url, files)
     place = _place(folder)
     keep = folder is not None
     try:
         with _exit_on_sigterm():
-            code = _Demo(url or f"embedded://{place}/server", place, progress, say).show(files)
+            code = _Demo(url, place, progress, say).show(files)
         keep = keep or code != 0
     except DemoFailed as error:
         for line in f"the demo failed: {error}".splitlines():
@@ -84,9 +84,12 @@ def run(
     return code
 
 
-def _check(url: str) -> None:
-    StreamJobs(url)
-    if url.startswith("memory:"):
+def _check(url: str | None, files: int | None) -> None:
+    if url is not None:
+        StreamJobs(url)
+    if files is not None and files < FEWEST:
+        raise InvalidOption(f"files={files}: use {FEWEST} or more, fewer are done before anything can go wrong")
+    if url and url.startswith("memory:"):
         raise InvalidOption("memory:// is seen by one process alone, and the demo runs several: use embedded://")
 
 
@@ -116,14 +119,15 @@ def _exit_on_sigterm() -> Iterator[None]:
 
 
 class _Demo:
-    def __init__(self, url: str, folder: Path, progress: Progress, say: Say) -> None:
+    def __init__(self, url: str | None, folder: Path, progress: Progress, say: Say) -> None:
         self._folder = folder
         self._progress = progress
         self._line = say
         # A namespace of its own: on a server that others use, their queues stay out of the picture.
         self._namespace = f"sj-demo-{secrets.token_hex(4)}"
+        self._foreign = url is not None
         self._environment = {
-            "STREAMJOBS_URL": url,
+            "STREAMJOBS_URL": url or f"embedded://{folder}/server",
             "STREAMJOBS_NAMESPACE": self._namespace,
             "PYTHONWARNINGS": "ignore",
         }
@@ -143,7 +147,10 @@ class _Demo:
             dead = processes.ask("dead", "list", "--json")
             (self._folder / check.DEAD).write_text(dead, "utf-8")
             self._stop(processes)
-            return self._check(processes)
+            code = self._check(processes)
+        if self._foreign:
+            self._say(f"\nthe server keeps the dead jobs and counters of this run in namespace {self._namespace}")
+        return code
 
     def _say(self, text: str) -> None:
         for line in text.rstrip("\n").split("\n"):

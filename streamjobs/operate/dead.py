@@ -38,7 +38,7 @@ class Selection(msgspec.Struct, frozen=True):
     """A part of the last error's type or text."""
     since_ms: int = 0
     until_ms: int = 0
-    """Both are server time at which the job died, and included."""
+    """Both are instants of the server's clock, and included; what counts is when the dead row was written."""
 
     def other(self, job: JobStatus) -> str:
         """Return in what the job differs from those selected; "" when it is one of them."""
@@ -48,7 +48,8 @@ class Selection(msgspec.Struct, frozen=True):
             return "other reason"
         if self.error and self.error not in job.error:
             return "other error"
-        if job.died_ms < self.since_ms or (self.until_ms and job.died_ms > self.until_ms):
+        at_ms = int(job.dead_entry.partition("-")[0])
+        if at_ms < self.since_ms or (self.until_ms and at_ms > self.until_ms):
             return "other time"
         return ""
 

@@ -13,11 +13,12 @@ from time import monotonic
 from typing import Any
 
 from streamjobs.core.decide import crashed
-from streamjobs.core.errors import StreamJobsError
+from streamjobs.core.errors import OutcomeUnknown, StreamJobsError
 from streamjobs.core.job import Claim
 from streamjobs.protocol import leases
 from streamjobs.worker.execution import Execution, WorkerQueue
 from streamjobs.worker.run import Runner
+from streamjobs.worker.service import HEALABLE, Backoff
 from streamjobs.worker.settle import Settler
 from streamjobs.worker.station import Station
 
@@ -43,7 +44,8 @@ class Starter:
         self._concurrency = station.options.concurrency
         self._ready: deque[Execution] = deque()
         self._marking = 0
-        self._alone = False
+        self._lone: Execution | None = None
+        """A suspect that runs alone here, or is about to: nothing else starts."""
         self._filling = False
         self._loop = asyncio.get_running_loop()
         self._empty = asyncio.Event()
@@ -61,11 +63,11 @@ class Starter:
     @property
     def idle(self) -> bool:
         """Whether nothing waits or runs here."""
-        return not (self._ready or self._marking or self._alone or self._runner.running)
+        return not (self._ready or self._marking or self._lone or self._runner.running)
 
     def free(self) -> int:
         """Return how many more claims could start now."""
-        if self._alone or self.stopping:
+        if self._lone or self.stopping:
             return 0
         return self._concurrency - self._runner.running - self.waiting
 
@@ -84,8 +86,8 @@ class Starter:
         if self.stopping:
             return
         now = monotonic()
-        ready, runner, most = self._ready, self._runner, self._concurrency - self._marking
-        while ready and runner.running < most and not self._alone:
+        ready, runner, most = self._ready, self._runner, self._concurrency
+        while ready and runner.running + self._marking < most and not self._lone:
             execution = ready.popleft()
             if execution.queue.holds(execution):
                 self._begin(execution, now)
@@ -109,13 +111,14 @@ class Starter:
             log.error("job %s is dead (crash_limit): %d starts never ended", execution.job_id, crashes)
             self._settler.decided(execution, decision)
         elif crashes < ALONE_FROM:
+            self._marking += 1
             self._spawn(self._mark_and_start(execution))
         elif execution.claim.releases >= ENOUGH_RELEASES:
             self._runner.start(execution)
-        elif self._alone:
+        elif self._lone:
             self._settler.release(execution, held_alone=True)
         else:
-            self._alone = True
+            self._lone = execution
             self._spawn(self._run_alone(execution))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -124,7 +127,6 @@ class Starter:
         task.add_done_callback(self._tasks.discard)
 
     async def _mark_and_start(self, execution: Execution) -> None:
-        self._marking += 1
         try:
             marked = await self._mark(execution)
         finally:
@@ -135,10 +137,10 @@ class Starter:
 
     async def _mark(self, execution: Execution) -> bool:
         """Record the start that is about to happen; False when the claim is not to start here."""
-        queue, claim = execution.queue, execution.claim
+        queue = execution.queue
         if not execution.first:
             try:
-                words = await self._station.executor.run(leases.suspect(queue.keys, self._station.consumer, [claim]))
+                words = await self._say_started(execution)
             except StreamJobsError as error:
                 log.warning("cannot mark job %s: %s", execution.job_id, error)
                 self._settler.release(execution)
@@ -152,6 +154,20 @@ class Starter:
             return False
         return True
 
+    async def _say_started(self, execution: Execution) -> leases.Words:
+        """Mark a claim, in as many tries as it takes: the server takes a repetition for the same start."""
+        station, backoff = self._station, Backoff(self._station.random)
+        call = leases.suspect(execution.queue.keys, station.consumer, [execution.claim])
+        while True:
+            try:
+                return await station.executor.run(call)
+            except HEALABLE as error:
+                # Where it stays unknown, the mark is taken back: rather one start more than an innocent dead.
+                execution.marked = execution.marked or isinstance(error, OutcomeUnknown)
+                if self.stopping:
+                    raise
+            await asyncio.sleep(backoff.pause_s())
+
     async def _run_alone(self, execution: Execution) -> None:
         task = None
         if not await self._emptied():
@@ -161,14 +177,15 @@ class Starter:
             self._runner.start(execution)
             task = execution.task
         if task is not None:
-            task.add_done_callback(lambda _: self._company())
+            task.add_done_callback(lambda _: self._company(execution))
         else:
-            self._company()
+            self._company(execution)
 
-    def _company(self) -> None:
-        """Start others again."""
-        self._alone = False
-        self._on_end()
+    def _company(self, execution: Execution) -> None:
+        """Start others again, now that this suspect has ended or was abandoned."""
+        if self._lone is execution:
+            self._lone = None
+            self._on_end()
 
     async def _emptied(self) -> bool:
         deadline = monotonic() + EMPTY_WITHIN_S
@@ -209,5 +226,7 @@ class Starter:
     def _turn(self) -> None:
         self._fill()
         self.room.set()
-        if self._alone:
+        if self._lone:
             self._empty.set()
+            if self._lone.abandoned:
+                self._company(self._lone)

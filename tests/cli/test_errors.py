@@ -119,6 +119,20 @@ def test_bad_namespace() -> None:
         assert "namespace 'a:b'" in error_line(result)
 
 
+@pytest.mark.parametrize(
+    "words", [["stats"], ["worker", "-A", APP], ["enqueue", "-A", APP, "add", "1"]], ids=lambda w: w[0]
+)
+def test_wrong_password_ends_it_at_once(line: Line, words: list[str]) -> None:
+    line.url = line.url.replace("unix://", "unix://:s3cret@")
+
+    result = line(*words, exit=2)
+
+    said = result.stderr.splitlines()[-1]
+    assert said.startswith("error: ")
+    assert "refuses to connect" in said
+    assert "s3cret" not in result.stderr
+
+
 def test_wrong_type_of_a_key_names_it(line: Line) -> None:
     """What somebody else wrote under our names is an error of the server's, said once."""
     from streamjobs.client import Connections
