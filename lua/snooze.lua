@@ -14,14 +14,5 @@
 -- @include leave
 -- @include groups
 -- @include postpone
-local consumer = ARGV[2]
 
-redis.call('XACK', KEYS[1], 'workers', '0-1')
-local now = now_ms(ARGV[1])
-local head = next_due(KEYS[2], KEYS[6])
-local words = each_group(3, 6, 'snoozed', counters(KEYS[8], KEYS[9], now), function(i)
-  return postpone(KEYS[2], consumer, now, i)
-end)
-local due = next_due(KEYS[2], KEYS[6])
-if due and (not head or due < head) then ring(KEYS[7]) end
-return words
+return postpone_all('snoozed')

@@ -4,8 +4,8 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime, timedelta
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from datetime import timedelta
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -14,7 +14,7 @@ from streamjobs.core import codec, names
 from streamjobs.core.classify import Rule
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
-from streamjobs.core.options import EnqueueOptions, JobOptions, WorkerOptions, result_ttl_ms
+from streamjobs.core.options import EnqueueKeywords, EnqueueOptions, JobOptions, WorkerOptions, result_ttl_ms
 from streamjobs.core.registry import Registry
 from streamjobs.core.retry import Retry
 from streamjobs.handle import Handle
@@ -182,36 +182,18 @@ class StreamJobs:
         return self._senders.sync().enqueue_many(jobs)
 
     async def send(
-        self,
-        kind: str,
-        arguments: dict[str, Any] | None = None,
-        *,
-        delay: float | timedelta | None = None,
-        at: datetime | None = None,
-        dedupe_key: str | None = None,
-        queue: str | None = None,
-        headers: dict[str, str] | None = None,
-        result_ttl: float | timedelta | None = None,
+        self, kind: str, arguments: dict[str, Any] | None = None, **options: Unpack[EnqueueKeywords]
     ) -> Handle[Any]:
         """Enqueue a job of a kind whose handler need not be known here; options as for `Kind.options`."""
-        options = EnqueueOptions(delay, at, dedupe_key, queue, headers, result_ttl)
-        return await self._senders.aio().enqueue(self.job_of(kind, arguments or {}, options))
+        job = self.job_of(kind, arguments or {}, EnqueueOptions.of(options))
+        return await self._senders.aio().enqueue(job)
 
     def send_sync(
-        self,
-        kind: str,
-        arguments: dict[str, Any] | None = None,
-        *,
-        delay: float | timedelta | None = None,
-        at: datetime | None = None,
-        dedupe_key: str | None = None,
-        queue: str | None = None,
-        headers: dict[str, str] | None = None,
-        result_ttl: float | timedelta | None = None,
+        self, kind: str, arguments: dict[str, Any] | None = None, **options: Unpack[EnqueueKeywords]
     ) -> Handle[Any]:
         """As `send`, for plain code."""
-        options = EnqueueOptions(delay, at, dedupe_key, queue, headers, result_ttl)
-        return self._senders.sync().enqueue(self.job_of(kind, arguments or {}, options))
+        job = self.job_of(kind, arguments or {}, EnqueueOptions.of(options))
+        return self._senders.sync().enqueue(job)
 
     def job_of(self, kind: str, arguments: dict[str, Any], options: EnqueueOptions) -> Job:
         """Return the job that `send` would send, checked against its handler's signature if it is known."""

@@ -7,11 +7,11 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from streamjobs.client import Connections
+from streamjobs.client.talk import atalk, talk
 from streamjobs.core.errors import ResultTimeout, UsageError
 from streamjobs.core.job import Job
 from streamjobs.operate import jobs
 from streamjobs.operate.jobs import JobStatus
-from streamjobs.client.talk import atalk, talk
 from streamjobs.protocol.keys import QueueKeys
 
 R = TypeVar("R")

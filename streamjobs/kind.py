@@ -1,12 +1,11 @@
 """What `@app.job` makes of a function: a kind of job that can be enqueued."""
 
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 import msgspec
 
 from streamjobs.core.job import FRESH, Job, Meta
-from streamjobs.core.options import EnqueueOptions, result_ttl_ms
+from streamjobs.core.options import EnqueueKeywords, EnqueueOptions, result_ttl_ms
 from streamjobs.core.registry import Handler
 from streamjobs.handle import Handle
 
@@ -49,16 +48,7 @@ class Kind(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<Kind {self.name}>"
 
-    def options(
-        self,
-        *,
-        delay: float | timedelta | None = None,
-        at: datetime | None = None,
-        dedupe_key: str | None = None,
-        queue: str | None = None,
-        headers: dict[str, str] | None = None,
-        result_ttl: float | timedelta | None = None,
-    ) -> "Kind[P, R]":
+    def options(self, **options: Unpack[EnqueueKeywords]) -> "Kind[P, R]":
         """Return this kind with other options for what is enqueued through it.
 
         Args:
@@ -73,8 +63,7 @@ class Kind(Generic[P, R]):
         Raises:
             InvalidOption: a value is outside its range.
         """
-        options = EnqueueOptions(delay, at, dedupe_key, queue, headers, result_ttl)
-        return Kind(self._handler, self._senders, options)
+        return Kind(self._handler, self._senders, EnqueueOptions.of(options))
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Job:
         """Return the job that `enqueue` would send, for `enqueue_many`.

@@ -1,7 +1,7 @@
 """Options as values: what a kind, one enqueue, and a worker can be told. Checked when made."""
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -47,6 +47,17 @@ def result_ttl_ms(value: float | timedelta) -> int:
     return names.milliseconds(value, "result_ttl", low_ms=0, high_ms=MAX_RESULT_TTL_MS)
 
 
+class EnqueueKeywords(TypedDict, total=False):
+    """The options of one enqueued job as keywords, for signatures that take them all; see `Kind.options`."""
+
+    delay: float | timedelta | None
+    at: datetime | None
+    dedupe_key: str | None
+    queue: str | None
+    headers: dict[str, str] | None
+    result_ttl: float | timedelta | None
+
+
 class EnqueueOptions(msgspec.Struct, frozen=True):
     """What holds for one enqueued job; see `Kind.options`."""
 
@@ -67,6 +78,17 @@ class EnqueueOptions(msgspec.Struct, frozen=True):
         if self.headers is not None:
             _check_headers(self.headers)
         _ = self.delay_ms, self.at_ms, result_ttl_ms(self.result_ttl or 0)
+
+    @classmethod
+    def of(cls, keywords: EnqueueKeywords) -> "EnqueueOptions":
+        """Return the options that these keywords give.
+
+        Raises:
+            InvalidOption: a value is outside its range, or there is no such option.
+        """
+        if unknown := sorted(set(keywords) - set(cls.__struct_fields__)):
+            raise InvalidOption(f"option {unknown[0]!r}: there is none; use {', '.join(cls.__struct_fields__)}")
+        return cls(**keywords)
 
     @property
     def delay_ms(self) -> int:
