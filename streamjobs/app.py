@@ -14,7 +14,14 @@ from streamjobs.core import codec, names
 from streamjobs.core.classify import Rule
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
-from streamjobs.core.options import EnqueueKeywords, EnqueueOptions, JobOptions, WorkerOptions, result_ttl_ms
+from streamjobs.core.options import (
+    EnqueueKeywords,
+    EnqueueOptions,
+    JobOptions,
+    WorkerKeywords,
+    WorkerOptions,
+    result_ttl_ms,
+)
 from streamjobs.core.registry import Registry
 from streamjobs.core.retry import Retry
 from streamjobs.handle import Handle
@@ -237,7 +244,10 @@ class StreamJobs:
         )
 
     def worker(
-        self, queues: Sequence[str] | None = None, options: WorkerOptions | None = None, **changes: Any
+        self,
+        queues: Sequence[str] | None = None,
+        options: WorkerOptions | None = None,
+        **changes: Unpack[WorkerKeywords],
     ) -> AbstractAsyncContextManager[Worker]:
         """Run a worker beside other code: `async with app.worker(queues=["mail"], concurrency=10): ...`.
 
@@ -245,17 +255,20 @@ class StreamJobs:
             queues: the queues to serve; default all queues of the registered kinds.
             options: how it works; single fields of `WorkerOptions` may be given by name instead.
         """
-        return running(self.make_worker(queues, msgspec.structs.replace(options or WorkerOptions(), **changes)))
+        return running(self.make_worker(queues, (options or WorkerOptions()).changed(changes)))
 
     def run_worker(
-        self, queues: Sequence[str] | None = None, options: WorkerOptions | None = None, **changes: Any
+        self,
+        queues: Sequence[str] | None = None,
+        options: WorkerOptions | None = None,
+        **changes: Unpack[WorkerKeywords],
     ) -> int:
         """Run a worker until it is told to stop by SIGTERM or SIGINT; return the exit code.
 
         0: all handlers ended within the grace time. 1: some did not, and were given back. 130, 143: a
         second signal came.
         """
-        options = msgspec.structs.replace(options or WorkerOptions(), **changes)
+        options = (options or WorkerOptions()).changed(changes)
 
         async def work() -> int:
             try:

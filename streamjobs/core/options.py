@@ -1,5 +1,6 @@
 """Options as values: what a kind, one enqueue, and a worker can be told. Checked when made."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
@@ -86,8 +87,7 @@ class EnqueueOptions(msgspec.Struct, frozen=True):
         Raises:
             InvalidOption: a value is outside its range, or there is no such option.
         """
-        if unknown := sorted(set(keywords) - set(cls.__struct_fields__)):
-            raise InvalidOption(f"option {unknown[0]!r}: there is none; use {', '.join(cls.__struct_fields__)}")
+        _check_known(cls, keywords)
         return cls(**keywords)
 
     @property
@@ -101,6 +101,11 @@ class EnqueueOptions(msgspec.Struct, frozen=True):
         return 0 if self.at is None else names.instant_ms(self.at, "at")
 
 
+def _check_known(options: type[msgspec.Struct], keywords: Mapping[str, object]) -> None:
+    if unknown := sorted(set(keywords) - set(options.__struct_fields__)):
+        raise InvalidOption(f"option {unknown[0]!r}: there is none; use {', '.join(options.__struct_fields__)}")
+
+
 def _check_headers(headers: Any) -> None:
     if not isinstance(headers, dict) or not all(isinstance(part, str) for pair in headers.items() for part in pair):
         raise InvalidOption("headers: expected a dict of strings to strings")
@@ -110,6 +115,18 @@ def _check_headers(headers: Any) -> None:
         raise InvalidOption("headers: a string holds a lone surrogate, which has no UTF-8 form") from error
     if size > 4096:
         raise InvalidOption(f"headers: {size} bytes, the limit is 4096; put what the job needs into its arguments")
+
+
+class WorkerKeywords(TypedDict, total=False):
+    """The fields of `WorkerOptions` as keywords."""
+
+    concurrency: int
+    lease: float | timedelta
+    sweep: float | timedelta
+    grace: float | timedelta
+    read_ahead: float | timedelta
+    block: float | timedelta
+    burst: bool
 
 
 class WorkerOptions(msgspec.Struct, frozen=True):
@@ -138,6 +155,15 @@ class WorkerOptions(msgspec.Struct, frozen=True):
             ("block", 10, 60_000),
         ):
             names.milliseconds(getattr(self, name), name, low_ms=low_ms, high_ms=high_ms)
+
+    def changed(self, keywords: WorkerKeywords) -> "WorkerOptions":
+        """Return these options with some fields changed.
+
+        Raises:
+            InvalidOption: a value is outside its range, or there is no such field.
+        """
+        _check_known(type(self), keywords)
+        return msgspec.structs.replace(self, **keywords)
 
     def ms(self, name: str) -> int:
         """Return one of the durations in milliseconds."""

@@ -69,6 +69,9 @@ async def run_service(service: Service, stop: asyncio.Event, complaints: Complai
             pause = backoff.pause_s()
         if pause > 0:
             await until(stop, pause)
+        else:
+            # memory:// answers without ever giving way, and the other tasks must have their turn.
+            await asyncio.sleep(0)
 
 
 async def until(event: asyncio.Event, seconds: float) -> bool:
