@@ -41,7 +41,8 @@ end
 
 for at = 4, #ARGV, 6 do
   local kind, instant, ttl = ARGV[at], tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
-  local due = instant > 0 and instant or now + tonumber(ARGV[at + 3])
+  -- An instant that has passed is now: the age of the oldest ready job counts from here.
+  local due = math.max(now, instant > 0 and instant or now + tonumber(ARGV[at + 3]))
   local holder = ttl > 0 and redis.call('GET', KEYS[key])
   if holder then
     others = others .. ' ' .. index .. ' ' .. holder

@@ -84,7 +84,9 @@ class StreamJobs:
         Raises:
             InvalidOption: the URL or the namespace cannot be used.
         """
-        url = url or os.environ.get("STREAMJOBS_URL") or os.environ.get("REDIS_URL") or DEFAULT_URL
+        if url is None:
+            # Not `url or ...`: an empty one comes from a setting that is not set, and must not mean another server.
+            url = os.environ.get("STREAMJOBS_URL") or os.environ.get("REDIS_URL") or DEFAULT_URL
         if namespace is None:
             namespace = os.environ.get("STREAMJOBS_NAMESPACE") or DEFAULT_NAMESPACE
         self.namespace = names.check_name(namespace, "namespace")

@@ -36,6 +36,14 @@ class Giveback(msgspec.Struct, frozen=True):
     held_alone: bool = False
 
 
+class Joined(msgspec.Struct, frozen=True):
+    """What a worker is told when it joins a queue, or heals it."""
+
+    lease_ms: int
+    now_ms: int
+    """The server's time."""
+
+
 class Swept(msgspec.Struct, frozen=True):
     """One step of a sweep: where the next goes on, and what was claimed."""
 
@@ -62,9 +70,9 @@ def pairs(raw: Sequence[Any]) -> Words:
     return {raw[i]: raw[i + 1].decode() for i in range(0, len(raw), 2)}
 
 
-def make_group(keys: QueueKeys) -> Command[None]:
-    """Make the group at 0, never at `$`: what waits already must be seen. Made twice is an error, BUSYGROUP."""
-    return Command(["XGROUP", "CREATE", keys.stream, GROUP, "0", "MKSTREAM"], lambda _: None)
+def join(keys: QueueKeys, lease_ms: int) -> Call[Joined]:
+    """Make the group where there is none, and settle on the queue's lease: this one, unless it has its own."""
+    return Call("join", [keys.stream, keys.config], [lease_ms], lambda raw: Joined(raw[0], raw[1]))
 
 
 def read(streams: Sequence[str], consumer: str, count: int, block_ms: int | None) -> Command[Any]:

@@ -87,11 +87,6 @@ def purge(keys: QueueKeys, items: Sequence[tuple[str, str]], clock: str = "") ->
     return Call("purge", named, words, lambda raw: [word.decode() for word in raw])
 
 
-def set_lease(keys: QueueKeys, lease_ms: int) -> Command[int]:
-    """Set the queue's lease unless it has one."""
-    return Command(["HSETNX", keys.config, "lease_ms", lease_ms], int)
-
-
 def get_lease(keys: QueueKeys) -> Command[int]:
     """Read the queue's lease in ms; 0 for none."""
     return Command(["HGET", keys.config, "lease_ms"], lambda raw: int(raw or 0))

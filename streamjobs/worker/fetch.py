@@ -4,6 +4,7 @@ Only what can start is claimed: free slots, and a read-ahead worth at most `read
 the rate measured here, so that no-op jobs come 500 at a time and a ten-minute job is never hoarded.
 """
 
+import asyncio
 from time import monotonic
 
 from streamjobs.client.aio import AsyncExecutor
@@ -45,6 +46,7 @@ class Fetcher:
         self._measured_at = monotonic()
         self._measured = 0
         self._blocked = False
+        self._reads = 0
         self.reclaimed = 0
         self.idle = False
         """The last read found nothing."""
@@ -64,7 +66,8 @@ class Fetcher:
             if error.word not in ("NOGROUP", "UNBLOCKED"):
                 raise
             # The group or the stream is gone: at 0 nothing that waits is passed over.
-            await self._executor.run_all([leases.make_group(queue.keys) for queue in self._queues])
+            for queue in self._queues:
+                await self._executor.run(leases.join(queue.keys, queue.lease_ms))
         return 0
 
     async def _room(self) -> int:
@@ -105,6 +108,7 @@ class Fetcher:
         self._turn = (self._turn + 1) % len(streams)
         streams = streams[self._turn :] + streams[: self._turn]
         count = max(1, room // len(streams))
+        self._reads += 1
         self._blocked = True
         try:
             reply = await self._reader.run(leases.read(streams, self._consumer, count, self._block()))
@@ -117,8 +121,8 @@ class Fetcher:
             self._starter.add(by_stream[stream], leases.claims(entries, monotonic()))
 
     def _block(self) -> int | None:
-        """Return how long to wait on the server: to the next sweep, or not at all with claims to start."""
-        if self._starter.waiting:
+        """Return how long to wait on the server: to the next sweep, or not at all with claims to start or take."""
+        if self._starter.waiting or any(queue.rung for queue in self._queues):
             return None
         until_sweep = min(queue.next_sweep for queue in self._queues) - monotonic()
         return max(1, min(self._block_ms, int(until_sweep * 1000)))
@@ -153,5 +157,10 @@ class Fetcher:
 
     async def nudge(self) -> None:
         """End a read that waits on the server, so that a bell that rang is attended to."""
-        if self._blocked and not await self._reader.unblock(via=self._executor):
-            self._block_ms = min(self._block_ms, PATIENCE_MS)
+        reads = self._reads
+        # A read that is on its way to the server cannot be ended yet.
+        for pause_s in (0, 0.01, 0.1):
+            await asyncio.sleep(pause_s)
+            if not self._blocked or self._reads != reads or await self._reader.unblock(via=self._executor):
+                return
+        self._block_ms = min(self._block_ms, PATIENCE_MS)

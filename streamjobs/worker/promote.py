@@ -26,6 +26,7 @@ class Promoter:
         self._note = str(station.options.concurrency)
         self._due = dict.fromkeys(station.queues, 0.0)
         self._heard: set[WorkerQueue] = set()
+        self._asleep = False
 
     async def tick(self) -> float:
         """Promote where something is due, then sleep until the next is, or a bell rings."""
@@ -36,6 +37,10 @@ class Promoter:
         if seconds > 0:
             await self._sleep(seconds)
         return 0
+
+    async def wake(self) -> bool:
+        """End the sleep on the server; say whether that worked, or nobody was asleep."""
+        return not self._asleep or await self._sleeper.unblock(via=self._station.executor)
 
     async def _promote(self, queue: WorkerQueue) -> None:
         call = upkeep.promote(queue.keys, self._station.consumer, rung=queue in self._heard, note=self._note)
@@ -54,7 +59,11 @@ class Promoter:
     async def _sleep(self, seconds: float) -> None:
         # BLPOP takes 0 for "for ever".
         wait = upkeep.wait_for_bell([queue.keys.bell for queue in self._station.queues], max(0.002, seconds))
-        bell = await self._sleeper.run(wait)
+        self._asleep = True
+        try:
+            bell = await self._sleeper.run(wait)
+        finally:
+            self._asleep = False
         for queue in self._station.queues:
             if queue.keys.bell == bell:
                 self._heard.add(queue)

@@ -203,7 +203,7 @@ class Settler:
 
     async def _heal(self, queue: WorkerQueue, answer: StreamJobsError) -> None:
         if isinstance(answer, Unavailable) and answer.word == "NOGROUP":
-            await self._executor.run_all([leases.make_group(queue.keys)])
+            await self._executor.run_all([leases.join(queue.keys, queue.lease_ms)])
 
     def _answered(self, one: Written, answer: Any, *, repeated: bool) -> None:
         lost = set(answer) if isinstance(answer, dict) else {i for i, w in enumerate(answer) if w in ("LOST", "GONE")}

@@ -205,12 +205,16 @@ class Starter:
             if execution.queue.holds(execution):
                 self._settler.release(execution)
 
+    def hold(self) -> None:
+        """Start nothing more."""
+        self.stopping = True
+        self.room.set()
+
     def stop(self) -> None:
         """Start nothing more, and give back what was not started."""
-        self.stopping = True
+        self.hold()
         self.release_stale(float("inf"))
         self._empty.set()
-        self.room.set()
 
     async def stopped(self) -> None:
         """Wait until no suspect is on its way to a start."""

@@ -9,6 +9,7 @@ from typing import Any
 from streamjobs.protocol import leases
 from streamjobs.worker.execution import Ending, Execution
 from streamjobs.worker.fetch import Fetcher
+from streamjobs.worker.promote import Promoter
 from streamjobs.worker.run import Runner
 from streamjobs.worker.settle import Settler
 from streamjobs.worker.start import Starter
@@ -34,6 +35,13 @@ class WindDown:
         self._runner = runner
         self._starter = starter
         self._deadline = monotonic() + station.options.ms("grace") / 1000
+
+    async def give_up_bell(self, promoter: Promoter, promoting: "asyncio.Task[None]") -> None:
+        """Leave the bell to others: else it would ring here, and in vain, for what this worker gives back."""
+        self._starter.hold()
+        if await promoter.wake():
+            await asyncio.wait([promoting], timeout=0.1)
+        await end([promoting])
 
     async def run(self, fetcher: Fetcher, fetching: "asyncio.Task[None]") -> bool:
         """Wind down; return whether every handler ended by itself and everything was settled."""

@@ -105,9 +105,8 @@ class Worker:
         backoff, complaints = Backoff(station.random), Complaints()
         while not self._stopping.is_set():
             try:
-                station.clock.sync(await station.executor.run(upkeep.server_time()))
                 for queue in self._queues:
-                    await self._join_queue(station.executor, queue)
+                    await self._join_queue(queue)
             except HEALABLE as error:
                 complaints.say("join", "cannot start yet: %s; trying on", error)
                 await until(self._stopping, backoff.pause_s())
@@ -115,18 +114,17 @@ class Worker:
                 return True
         return False
 
-    async def _join_queue(self, executor: AsyncExecutor, queue: WorkerQueue) -> None:
-        await executor.run(upkeep.set_lease(queue.keys, queue.lease_ms))
-        lease_ms = await executor.run(upkeep.get_lease(queue.keys))
-        if lease_ms != queue.lease_ms:
+    async def _join_queue(self, queue: WorkerQueue) -> None:
+        joined = await self._station.executor.run(leases.join(queue.keys, queue.lease_ms))
+        self._station.clock.sync(joined.now_ms)
+        if joined.lease_ms != queue.lease_ms:
+            wanted, queue.lease_ms = queue.lease_ms, joined.lease_ms
             log.warning(
                 "queue %s has a lease of %g s, not %g s: taking the queue's",
-                queue.keys.queue, lease_ms / 1000, queue.lease_ms / 1000,
-            )  # fmt: skip
-            queue.lease_ms = lease_ms
-        [made] = await executor.run_all([leases.make_group(queue.keys)])
-        if isinstance(made, StreamJobsError) and not (isinstance(made, Rejected) and made.word == "BUSYGROUP"):
-            raise made
+                queue.keys.queue,
+                joined.lease_ms / 1000,
+                wanted / 1000,
+            )
 
     async def _serve(self, stack: AsyncExitStack, settler: Settler, runner: Runner) -> bool:
         station, options = self._station, self._options
@@ -136,19 +134,19 @@ class Worker:
         stack.push_async_callback(sleeper.aclose)
         starter = Starter(station, runner, settler)
         fetcher = Fetcher(station, reader, starter, runner)
+        promoter = Promoter(station, sleeper, fetcher)
         services: list[Service] = [
-            Promoter(station, sleeper, fetcher),
             Deadlines(station, runner, starter),
             Upkeep(station),
         ]
         if options.burst:
             services.append(Burst(station, fetcher, starter, settler, self.stop))
         tasks = [self._spawn(service) for service in services]
-        fetching = self._spawn(fetcher)
+        fetching, promoting = self._spawn(fetcher), self._spawn(promoter)
         names = ", ".join(queue.keys.queue for queue in self._queues)
         log.info("worker %s serves %s with %d slots", self.consumer, names, options.concurrency)
         self.ready.set()
-        watched: list[asyncio.Future[Any]] = [*tasks, fetching, settler.broken]
+        watched: list[asyncio.Future[Any]] = [*tasks, fetching, promoting, settler.broken]
         stopped = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([*watched, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -159,8 +157,9 @@ class Worker:
         finally:
             self._stopping.set()
             ending = WindDown(station, self._aborting, settler, runner, starter)
+            await ending.give_up_bell(promoter, promoting)
             clean = await ending.run(fetcher, fetching)
-            await end([*tasks, fetching, stopped])
+            await end([*tasks, fetching, promoting, stopped])
         for future in watched:
             if future.done() and not future.cancelled() and (error := future.exception()):
                 raise error

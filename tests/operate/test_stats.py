@@ -8,7 +8,7 @@ from streamjobs.client.talk import talk
 from streamjobs.core.errors import NotFound
 from streamjobs.operate.stats import QueueStats, Snapshot, snapshot
 from streamjobs.protocol import intake, upkeep
-from tests.store.support import Store, death, delayed, job, later
+from tests.store.support import LEASE_MS, Store, death, delayed, job, later
 
 
 def stats(store: Store) -> QueueStats:
@@ -34,7 +34,7 @@ def meet(store: Store, *, slots: int = 8) -> None:
 
 
 def test_queue_without_anything(known: Store) -> None:
-    assert stats(known) == QueueStats("q")
+    assert stats(known) == QueueStats("q", lease_ms=LEASE_MS)
 
 
 def test_stream_without_a_group(store: Store) -> None:

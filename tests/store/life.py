@@ -53,7 +53,7 @@ def beginning() -> Iterator[Step]:
     """Set the last ids far ahead of any clock, so that every id is the same everywhere; make the group."""
     for key in (KEYS.stream, KEYS.ids, KEYS.dead):
         yield "a last id ahead of the clock", command("XADD", key, "MAXLEN", "0", "4000000000000-0", "x", "")
-    yield "the group begins at 0", leases.make_group(KEYS)
+    yield "a worker joins: the group begins at 0, and the lease is its own", leases.join(KEYS, 15_000)
 
 
 def intakes() -> Iterator[Step]:

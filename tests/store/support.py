@@ -59,7 +59,7 @@ class Store:
     # How workers come to them.
 
     def make_group(self) -> None:
-        self.run(leases.make_group(self.keys))
+        self.run(leases.join(self.keys, LEASE_MS))
 
     def lose_group(self) -> None:
         self.command("XGROUP", "DESTROY", self.keys.stream, "workers")

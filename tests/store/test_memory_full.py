@@ -62,6 +62,18 @@ def test_schedule_is_refused_with_nothing_done(real: Store, fill: Callable[[], N
     assert real.command("EXISTS", real.keys.ids, real.keys.bodies, real.keys.dedupe("k")) == 0
 
 
+def test_a_worker_joins_and_makes_a_lost_group_anew(real: Store, fill: Callable[[], None]) -> None:
+    [id_] = real.enqueue(job(0))
+    real.command("DEL", real.keys.config)
+    real.lose_group()
+    fill()
+
+    joined = real.run(leases.join(real.keys, 700))
+
+    assert joined.lease_ms == 700
+    assert [claim.entry.decode() for claim in real.claim("a")] == [id_]
+
+
 def test_replay_is_refused_with_nothing_done(real: Store, fill: Callable[[], None]) -> None:
     claims = real.started(1)
     real.bury(death(claims[0]))

@@ -97,9 +97,7 @@ class Queue:
     def dead(self) -> list[dict[str, bytes]]:
         """Return the fields of each dead job."""
         rows = self.command("XRANGE", self.keys.dead, "-", "+")
-        return [
-            {fields[i].decode(): fields[i + 1] for i in range(0, len(fields), 2)} for _, fields in rows
-        ]
+        return [{fields[i].decode(): fields[i + 1] for i in range(0, len(fields), 2)} for _, fields in rows]
 
     def add(self, *fields: bytes | str, entry: str = "*") -> bytes:
         """Add an entry by hand."""
@@ -117,7 +115,7 @@ class Queue:
         return leases.claims(reply[0][1], 0.0) if reply else []
 
     def make_group(self) -> None:
-        self.run(leases.make_group(self.keys))
+        self.run(leases.join(self.keys, 15_000))
 
     def silence(self, ms: int = 600_000, consumer: bytes | None = None) -> None:
         """Let every claim look silent for `ms`, as after a crash or a freeze of its holder."""

@@ -171,9 +171,7 @@ async def test_case_H1_numbers_come_to_the_handler_as_they_were(app: StreamJobs)
         assert await handle.result(timeout=10) == [393087288629462191, 2**63 - 1, "1e400"]
 
 
-async def test_case_H4_text_and_kinds_of_any_script_go_round(
-    app: StreamJobs, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_case_H4_text_and_kinds_of_any_script_go_round(app: StreamJobs, caplog: pytest.LogCaptureFixture) -> None:
     @app.job(name="größe.発送")
     async def echo(text: str) -> str:
         return text
@@ -205,7 +203,17 @@ async def test_case_G1_after_many_jobs_nothing_is_left(app: StreamJobs, queue: Q
 
     assert len(note) == 3301
     assert (queue.length(), queue.pending(), queue.totals()["done"]) == (0, [], 3301)
-    assert kinds_of_keys(queue) <= {"stream", "ids", "config", "totals", "workers", "metrics", "producer", "queues", "promoter"}
+    assert kinds_of_keys(queue) <= {
+        "stream",
+        "ids",
+        "config",
+        "totals",
+        "workers",
+        "metrics",
+        "producer",
+        "queues",
+        "promoter",
+    }
 
 
 def kinds_of_keys(queue: Queue) -> set[str | None]:

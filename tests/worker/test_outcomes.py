@@ -36,9 +36,7 @@ class Report:
     title: str
 
 
-@pytest.mark.parametrize(
-    "value", [None, True, 0, 2**63 - 1, 1.5, "ä\x00\U0001f600", [1, [2]], {"a": {"b": None}}, ""]
-)
+@pytest.mark.parametrize("value", [None, True, 0, 2**63 - 1, 1.5, "ä\x00\U0001f600", [1, [2]], {"a": {"b": None}}, ""])
 async def test_what_a_handler_returns_is_the_result(app: StreamJobs, value: Any) -> None:
     @app.job
     async def echo(given: Any) -> Any:
@@ -293,9 +291,7 @@ async def test_a_snooze_is_not_charged_and_a_cancel_ends_the_job(app: StreamJobs
 
 
 @pytest.mark.parametrize("most", [1, 3])
-async def test_case_C4_a_job_that_always_fails_runs_exactly_so_often(
-    app: StreamJobs, queue: Queue, most: int
-) -> None:
+async def test_case_C4_a_job_that_always_fails_runs_exactly_so_often(app: StreamJobs, queue: Queue, most: int) -> None:
     runs = 0
 
     @app.job(retry=Retry(max_attempts=most, backoff=AT_ONCE))

@@ -33,18 +33,14 @@ class Bench:
         self._server = queue
         self.queue = WorkerQueue(queue.keys, 60_000)
         options = msgspec.structs.replace(FAST, concurrency=concurrency)
-        station = Station(
-            app.connections.aio(), app.namespace, [self.queue], options, "me", Random(1), ServerClock()
-        )
+        station = Station(app.connections.aio(), app.namespace, [self.queue], options, "me", Random(1), ServerClock())
         self.settler = Settler(station)
         self.runner = Runner(app.registry.all(), (), self.settler, Random(1))
         self.starter = Starter(station, self.runner, self.settler)
 
     def take_over(self, most: int = 100) -> list[Claim]:
         """Take over what has been silent, as a sweep does, and hand it to the starter."""
-        sweep = leases.reclaim(
-            self.queue.keys, "me", 1000, leases.SWEEP_BEGIN, most, asyncio.get_running_loop().time()
-        )
+        sweep = leases.reclaim(self.queue.keys, "me", 1000, leases.SWEEP_BEGIN, most, asyncio.get_running_loop().time())
         claims: list[Claim] = self._server.run(sweep).claims
         self.starter.add(self.queue, claims)
         return claims
@@ -94,9 +90,7 @@ async def gate(app: StreamJobs, queue: Queue) -> AsyncIterator[Gate]:
     gate.go_on.set()
 
 
-async def test_one_presumed_start_is_marked_and_starts_in_company(
-    app: StreamJobs, queue: Queue, gate: Gate
-) -> None:
+async def test_one_presumed_start_is_marked_and_starts_in_company(app: StreamJobs, queue: Queue, gate: Gate) -> None:
     bench = Bench(app, queue)
     await app.enqueue_many(gate.kind.call(str(n)) for n in range(3))
     queue.crash()
@@ -114,9 +108,7 @@ async def test_one_presumed_start_is_marked_and_starts_in_company(
     assert (queue.length(), queue.command("EXISTS", queue.keys.suspects)) == (0, 0)
 
 
-async def test_claims_on_their_way_to_a_mark_count_as_taken_slots(
-    app: StreamJobs, queue: Queue, gate: Gate
-) -> None:
+async def test_claims_on_their_way_to_a_mark_count_as_taken_slots(app: StreamJobs, queue: Queue, gate: Gate) -> None:
     bench = Bench(app, queue, concurrency=2)
     await app.enqueue_many(gate.kind.call() for _ in range(5))
     queue.crash()
@@ -155,9 +147,7 @@ async def test_with_two_unsettled_starts_it_runs_alone(app: StreamJobs, queue: Q
     assert gate.attempts == [1, 3, 1]
 
 
-async def test_a_second_suspect_is_given_back_while_one_is_held(
-    app: StreamJobs, queue: Queue, gate: Gate
-) -> None:
+async def test_a_second_suspect_is_given_back_while_one_is_held(app: StreamJobs, queue: Queue, gate: Gate) -> None:
     bench = Bench(app, queue)
     await app.enqueue_many(gate.kind.call(name) for name in ("first", "other"))
     queue.crash()
@@ -209,9 +199,7 @@ async def test_a_kind_may_allow_more_crashes(app: StreamJobs, queue: Queue) -> N
     assert await handle.result() == 22
 
 
-async def test_a_start_that_is_given_back_is_not_presumed_a_crash(
-    app: StreamJobs, queue: Queue, gate: Gate
-) -> None:
+async def test_a_start_that_is_given_back_is_not_presumed_a_crash(app: StreamJobs, queue: Queue, gate: Gate) -> None:
     """However often a deploy interrupts it."""
     await gate.kind.enqueue()
     for starts in range(1, 6):
@@ -224,9 +212,7 @@ async def test_a_start_that_is_given_back_is_not_presumed_a_crash(
     assert gate.attempts == [1] * 6
 
 
-async def test_a_retry_keeps_the_count_of_crashes_and_starts_none_of_its_own(
-    app: StreamJobs, queue: Queue
-) -> None:
+async def test_a_retry_keeps_the_count_of_crashes_and_starts_none_of_its_own(app: StreamJobs, queue: Queue) -> None:
     attempts: list[int] = []
 
     @app.job(retry=Retry(max_attempts=3))
