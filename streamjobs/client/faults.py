@@ -98,6 +98,9 @@ def unconnected(error: Exception, where: str) -> StreamJobsError:
         return error
     result: Rejected | Unavailable
     reply = text(error)
+    if reply is None and error.__cause__ is not None:
+        # The asyncio driver wraps the reply to a wrong password in an error of its own.
+        reply = text(error.__cause__)
     if reply is not None:
         result = refused(reply, "to connect", where)
     elif isinstance(origin := _origin(error), ssl.SSLCertVerificationError):

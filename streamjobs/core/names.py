@@ -89,9 +89,9 @@ def instant_ms(value: datetime, what: str) -> int:
         raise InvalidOption(f"{what}={value!r:.80}: expected a datetime")
     if value.tzinfo is None or value.utcoffset() is None:
         raise InvalidOption(
-            f"{what}={value!r}: has no time zone, so it names no instant; use datetime.now(UTC) or a ZoneInfo"
+            f"{what}={value.isoformat()}: has no time zone, so it names no instant; use datetime.now(UTC) or a ZoneInfo"
         )
     result = (value - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     if not 0 < result < 253_370_764_800_000:
-        raise InvalidOption(f"{what}={value!r}: must lie between 1970 and 9999")
+        raise InvalidOption(f"{what}={value.isoformat()}: must lie in the years 1970 to 9998")
     return result

@@ -1,7 +1,9 @@
 """What the tests of the worker share: short clocks, a look at the queue, claims made to look old."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -135,6 +137,22 @@ class Queue:
         sweep = leases.reclaim(self.keys, consumer, 1000, leases.SWEEP_BEGIN, 1000, 0.0)
         swept: leases.Swept = self.run(sweep)
         return swept.claims
+
+    @contextmanager
+    def monitored(self) -> Iterator[list[bytes]]:
+        """Gather what clients send to the server meanwhile, a line for each request; real servers only."""
+        seen: list[bytes] = []
+        with socket.socket(socket.AF_UNIX) as line:
+            line.connect(self._connections.target.text.removeprefix("unix://"))
+            line.sendall(b"MONITOR\r\n")
+            line.recv(100)
+            yield seen
+            line.setblocking(False)
+            try:
+                while part := line.recv(1 << 20):
+                    seen += part.splitlines()
+            except BlockingIOError:
+                return
 
     def calls(self) -> dict[str, int]:
         """Return how often the server has run each command since it started; real servers only."""
