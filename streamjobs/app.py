@@ -7,12 +7,10 @@ from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
-import msgspec
-
 from streamjobs.client import Connections
 from streamjobs.core import codec, names
 from streamjobs.core.classify import Rule
-from streamjobs.core.errors import StreamJobsError
+from streamjobs.core.errors import InvalidOption, StreamJobsError
 from streamjobs.core.job import Job
 from streamjobs.core.options import (
     EnqueueKeywords,
@@ -161,13 +159,16 @@ class StreamJobs:
             InvalidOption: the name is taken, an argument's type cannot be encoded, an option is
                 outside its range.
         """
-        merged = _merge(self._defaults, options)
+        given = {key: value for key, value in options.items() if value is not None or key == "timeout"}
+        merged = self._defaults.changed(given)
 
         def register(function: Callable[..., Any]) -> Kind[..., Any]:
             kind = name if name is not None else f"{function.__module__}.{function.__qualname__}"
             handler = self.registry.add(function, kind, merged, context=Context)
             return Kind(handler, self._senders)
 
+        if function is not None and not callable(function):
+            raise InvalidOption(f"job({function!r:.80}): expected a function; a name is given as name=")
         return register if function is None else register(function)
 
     def kind(self, name: str) -> Kind[..., Any]:
@@ -231,6 +232,8 @@ class StreamJobs:
         Args:
             queues: the queues to serve; default all queues of the registered kinds.
         """
+        if isinstance(queues, str):
+            raise InvalidOption(f"queues={queues!r:.80}: expected a list of names")
         handlers = self.registry.all()
         wanted = list(queues) if queues else sorted({h.options.queue for h in handlers.values()})
         wanted = [names.check_name(name, "queue") for name in wanted] or [self._defaults.queue]
@@ -287,8 +290,3 @@ class StreamJobs:
     def close(self) -> None:
         """Close the connections of plain code. The app can be used again."""
         self.connections.close()
-
-
-def _merge(defaults: JobOptions, given: dict[str, Any]) -> JobOptions:
-    given = {key: value for key, value in given.items() if value is not None or key == "timeout"}
-    return msgspec.structs.replace(defaults, **given) if given else defaults

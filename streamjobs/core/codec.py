@@ -32,6 +32,9 @@ def _dec_hook(kind: type, value: Any) -> Any:
     raise NotImplementedError(f"objects of type {kind.__name__} cannot be decoded from JSON")
 
 
+_UNENCODABLE = (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError)
+"""What encoding, and decoding what was encoded, may raise."""
+
 _encoder = msgspec.json.Encoder(enc_hook=_enc_hook)
 _meta_decoder = msgspec.json.Decoder(Meta)
 
@@ -102,12 +105,9 @@ class Signature:
                 args, kwargs = (), self._by_name(args, kwargs)
             body = _encoder.encode(self.struct(*args, **kwargs))
             self._decoder.decode(body)
-        except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
+        except _UNENCODABLE as error:
             raise UsageError(f"{self.name}: {_reason(error)}") from error
-        if len(body) > MAX_PAYLOAD_BYTES:
-            raise too_large(self.name, len(body))
-        if b"null" in body:
-            _refuse_nan(msgspec.to_builtins((args, kwargs), enc_hook=_enc_hook), self.name)
+        _check_body(body, (args, kwargs), self.name)
         return body
 
     def _by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -184,16 +184,8 @@ def _reason(error: BaseException) -> str:
     return text or type(error).__name__
 
 
-def too_large(what: str, size: int) -> PayloadTooLarge:
-    """Return the error for a body over the limit."""
-    return PayloadTooLarge(
-        f"{what}: the arguments are {size} bytes encoded, the limit is {MAX_PAYLOAD_BYTES}:"
-        " store them elsewhere and pass a reference"
-    )
-
-
 def encode_json(value: Any) -> bytes:
-    """Return `value` as JSON; raises TypeError, ValueError or NotImplementedError when it has none."""
+    """Return a value of our own as JSON; it needs no checks."""
     return _encoder.encode(value)
 
 
@@ -206,15 +198,32 @@ def encode_object(values: dict[str, Any], what: str) -> bytes:
     """
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise UsageError(f"{what}: arguments must be an object with names, such as {{'user_id': 1}}")
+    return encode_value(values, what)
+
+
+def encode_value(value: Any, what: str) -> bytes:
+    """Return `value` as JSON that says the same when it is decoded.
+
+    Raises:
+        UsageError: it has no such form.
+        PayloadTooLarge: over 256 KiB.
+    """
     try:
-        body = _encoder.encode(values)
-    except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
+        body = _encoder.encode(value)
+    except _UNENCODABLE as error:
         raise UsageError(f"{what}: {_reason(error)}") from error
-    if len(body) > MAX_PAYLOAD_BYTES:
-        raise too_large(what, len(body))
-    if b"null" in body:
-        _refuse_nan(msgspec.to_builtins(values, enc_hook=_enc_hook), what)
+    _check_body(body, value, what)
     return body
+
+
+def _check_body(body: bytes, value: Any, what: str) -> None:
+    if len(body) > MAX_PAYLOAD_BYTES:
+        raise PayloadTooLarge(
+            f"{what}: {len(body)} bytes encoded, the limit is {MAX_PAYLOAD_BYTES}:"
+            " store it elsewhere and pass a reference"
+        )
+    if b"null" in body:
+        _refuse_nan(msgspec.to_builtins(value, enc_hook=_enc_hook), what)
 
 
 def encode_meta(meta: Meta) -> bytes:

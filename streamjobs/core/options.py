@@ -32,6 +32,15 @@ class JobOptions(msgspec.Struct, frozen=True):
             raise InvalidOption(f"retry={self.retry!r:.80}: expected streamjobs.Retry(...)")
         _ = self.timeout_s, self.result_ttl_ms
 
+    def changed(self, keywords: Mapping[str, Any]) -> "JobOptions":
+        """Return these options with some fields changed.
+
+        Raises:
+            InvalidOption: a value is outside its range, or there is no such field.
+        """
+        _check_known(type(self), keywords)
+        return msgspec.structs.replace(self, **keywords)
+
     @property
     def timeout_s(self) -> float | None:
         """Seconds a run may take, or None."""

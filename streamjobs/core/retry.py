@@ -20,6 +20,8 @@ class Exponential(msgspec.Struct, frozen=True):
     jitter: Literal["equal", "full", "none"] = "equal"
 
     def __post_init__(self) -> None:
+        if self.jitter not in ("equal", "full", "none"):
+            raise InvalidOption(f"jitter={self.jitter!r:.80}: use 'equal', 'full' or 'none'")
         if not 0 < self.base <= self.cap <= 30 * 86_400:
             raise InvalidOption(f"backoff base={self.base} cap={self.cap}: need 0 < base <= cap <= 30 days")
 

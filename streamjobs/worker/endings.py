@@ -25,8 +25,12 @@ def ending(execution: Execution, result: bytes) -> Ending:
 
 
 def done(value: object) -> bytes:
-    """Return the kept result of a job that is done; raises what `encode_json` raises."""
-    return codec.encode_json({"state": "done", "value": value})
+    """Return the kept result of a job that is done.
+
+    Raises:
+        UsageError: it has no JSON form, or exceeds 256 KiB.
+    """
+    return codec.encode_json({"state": "done", "value": msgspec.Raw(codec.encode_value(value, "what was returned"))})
 
 
 def dead(reason: str, error: str) -> bytes:

@@ -12,6 +12,7 @@ from streamjobs.core import failpoints
 from streamjobs.core.classify import Rule
 from streamjobs.core.codec import DecodeFailed, decode_meta
 from streamjobs.core.decide import decide
+from streamjobs.core.errors import UsageError
 from streamjobs.core.job import FRESH, Bury, Decision, Outcome, Raised, Retry, Returned, Undecodable, Unknown
 from streamjobs.core.registry import Handler, stranger
 from streamjobs.core.retry import Retry as Policy
@@ -131,7 +132,7 @@ class Runner:
         try:
             kept = outcome.value if meta.result_ttl_ms else None
             self._settler.decided(execution, self._decision(execution, Returned(kept)), run_s)
-        except (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError) as error:
+        except UsageError as error:
             self._decide(execution, Raised(f"the result cannot be kept: {error}", "bug", permanent=True))
 
     def _decide(self, execution: Execution, outcome: Outcome) -> None:

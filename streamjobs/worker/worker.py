@@ -8,12 +8,10 @@ from random import Random
 from typing import Any
 
 from streamjobs.client import Connections
-from streamjobs.client.aio import AsyncExecutor
 from streamjobs.core.classify import Rule
-from streamjobs.core.errors import Rejected, StreamJobsError
 from streamjobs.core.options import WorkerOptions
 from streamjobs.core.registry import Handler
-from streamjobs.protocol import leases, upkeep
+from streamjobs.protocol import leases
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker.burst import Burst
 from streamjobs.worker.clock import ServerClock
@@ -201,10 +199,24 @@ async def running(worker: Worker) -> AsyncIterator[Worker]:
     """
     task = asyncio.create_task(worker.run(), name="streamjobs-worker")
     ready = asyncio.create_task(worker.ready.wait())
-    await asyncio.wait([task, ready], return_when=asyncio.FIRST_COMPLETED)
-    ready.cancel()
     try:
+        await asyncio.wait([task, ready], return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            # It has ended before it was ready: raises why.
+            task.result()
+        task.add_done_callback(_tell_of_an_early_end)
         yield worker
+    except asyncio.CancelledError:
+        worker.abort()
+        raise
     finally:
+        ready.cancel()
+        task.remove_done_callback(_tell_of_an_early_end)
         worker.stop()
         await task
+
+
+def _tell_of_an_early_end(task: "asyncio.Task[bool]") -> None:
+    """Log that a worker ended beside code that goes on; the block's end raises it only then."""
+    error = None if task.cancelled() else task.exception()
+    log.error("the worker has ended before it was stopped: %r", error)

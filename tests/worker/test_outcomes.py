@@ -5,6 +5,7 @@ import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -262,7 +263,7 @@ async def test_case_C9_a_rate_limit_is_not_charged(app: StreamJobs, queue: Queue
         assert await (await limited.enqueue()).result(timeout=20) == 1
 
     assert len(runs) == 11
-    assert all(later - earlier >= 0.05 for earlier, later in zip(runs, runs[1:], strict=False))
+    assert all(later - earlier >= 0.05 for earlier, later in pairwise(runs))
     assert queue.counts()["dead"] == 0
 
 

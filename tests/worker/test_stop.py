@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from streamjobs import Context, State, StreamJobs, Temporary, WorkerOptions
-from tests.worker.support import FAST, WITHIN_S, Flag, Queue, drain, messages, within
+from tests.worker.support import FAST, WITHIN_S, Flag, Queue, drain, within
 
 ROOT = Path(__file__).parents[2]
 LONG = {"lease": 60, "sweep": 60}
