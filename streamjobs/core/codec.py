@@ -45,14 +45,16 @@ class Signature:
     Built once, at registration; refuses there what could only fail later.
     """
 
-    def __init__(self, function: Callable[..., Any], *, context: type) -> None:
+    def __init__(self, function: Callable[..., Any], *, context: type, kind: str = "") -> None:
         """Read the signature of `function`; a first parameter annotated `context` is left out.
+
+        Errors name the kind, or else the function.
 
         Raises:
             InvalidOption: an annotation cannot be resolved, a type cannot be encoded, or the
                 function takes `*args` or `**kwargs`.
         """
-        self.name = f"{function.__module__}.{function.__qualname__}"
+        self.name = kind or f"{function.__module__}.{function.__qualname__}"
         try:
             hints = get_type_hints(function, include_extras=True)
         except Exception as error:
@@ -181,7 +183,7 @@ def _reason(error: BaseException) -> str:
     text = str(error).removeprefix("Arguments.__init__() ").removeprefix("Arguments() ")
     if isinstance(error, UnicodeEncodeError):
         return "a string holds a lone surrogate, which has no UTF-8 form"
-    return text or type(error).__name__
+    return text.replace("Object missing required field", "missing argument") or type(error).__name__
 
 
 def encode_json(value: Any) -> bytes:

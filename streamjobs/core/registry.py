@@ -41,7 +41,7 @@ class Registry:
             raise InvalidOption(f"kind {name!r} is registered already: give one of the two another name=")
         if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
             raise InvalidOption(f"kind {name!r}: a generator cannot be a handler; return a value instead")
-        signature = Signature(function, context=context)
+        signature = Signature(function, context=context, kind=name)
         is_async = inspect.iscoroutinefunction(function)
         handler = Handler(name, function, signature, options, is_async, options.timeout_s)
         self._handlers[name] = handler

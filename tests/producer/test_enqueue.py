@@ -170,9 +170,9 @@ async def test_case_H8_bad_options_are_refused_before_anything_is_sent(
 async def test_wrong_arguments_are_refused_before_anything_is_sent(app: StreamJobs, queue: Queue) -> None:
     note: Any = app.kind("note")
     for args, kwargs in [(("1",), {}), ((1, "x", 2), {}), ((), {"m": 1}), ((), {"text": "\ud800"})]:
-        with pytest.raises(UsageError, match="noted: "):
+        with pytest.raises(UsageError, match="note: "):
             await note.enqueue(*args, **kwargs)
-    with pytest.raises(UsageError, match="noted: "):
+    with pytest.raises(UsageError, match="note: "):
         await app.send("note", {"n": "1"})
     with pytest.raises(UsageError, match="note: arguments must be an object"):
         await app.send("note", [1])  # type: ignore[arg-type]

@@ -1,15 +1,21 @@
 """Leases: kept while a job runs, whatever its handler does; lost to others when they are not."""
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from streamjobs import Context, Fixed, JobCancelled, Retry, State, StreamJobs
 from streamjobs.protocol import settle
-from tests.worker.support import FAST, Flag, Queue, drain, make_app, messages, within
+from tests.worker.support import FAST, WITHIN_S, Flag, Queue, drain, make_app, messages, within
 
+ROOT = Path(__file__).parents[2]
 SHORT = {"lease": 0.3, "sweep": 0.05}
 
 
@@ -257,3 +263,55 @@ async def test_a_claim_of_its_own_that_a_sweep_finds_is_not_started_again(app: S
         assert await handle.result(timeout=10) == "attempt 2"
     assert seen == [(1, 2)]
     assert started.count == 2
+
+
+async def test_case_A1_the_job_of_a_killed_worker_is_taken_over(
+    real: StreamJobs, queue: Queue, server_url: str, namespace: str
+) -> None:
+    """Killed in mid-run; case A2, killed between claim and start, is the same for all others."""
+
+    @real.job(name="endless")
+    async def endless(ctx: Context[Any]) -> list[int]:
+        return [ctx.attempt, ctx.deliveries]
+
+    handle = await endless.enqueue()
+    words = ["-m", "streamjobs", "worker", "-A", "tests.worker.signalled:app", "--lease", "1"]
+    environment = {**os.environ, "STREAMJOBS_URL": server_url, "STREAMJOBS_TEST_NAMESPACE": namespace}
+    with subprocess.Popen(
+        [sys.executable, *words], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None
+        assert await asyncio.to_thread(process.stdout.readline) == b"endless started\n"
+        process.kill()
+    loop = asyncio.get_running_loop()
+    killed_at = loop.time()
+
+    async with real.worker(options=FAST, sweep=0.2):
+        assert await handle.result(timeout=20) == [2, 2]
+
+    assert loop.time() - killed_at < 8
+    assert queue.command("EXISTS", queue.keys.suspects) == 0
+
+
+async def test_case_B4_a_deadline_and_a_lease_that_end_together_leave_one_job(app: StreamJobs, queue: Queue) -> None:
+    started, go_on = Flag(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    @app.job(timeout=0.4, retry=Retry(max_attempts=3, backoff=Fixed(0.001)))
+    def hangs_at_first(ctx: Context[Any]) -> str:
+        loop.call_soon_threadsafe(started.raise_)
+        if ctx.attempt == 1:
+            go_on.wait(WITHIN_S)
+        return "done"
+
+    options = msgspec.structs.replace(FAST, lease=0.4, sweep=0.05, grace=0)
+    handle = await hangs_at_first.enqueue()
+    async with app.worker(options=options), app.worker(options=options):
+        try:
+            assert await handle.result(timeout=15) == "done"
+        finally:
+            go_on.set()
+
+    assert started.count == 2
+    assert queue.counts() == {"waiting": 0, "scheduled": 0, "retries": 0, "dead": 0}
+    assert queue.totals()["done"] == 1
