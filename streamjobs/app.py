@@ -27,7 +27,7 @@ from streamjobs.kind import Kind, make_meta
 from streamjobs.protocol.keys import DEFAULT_NAMESPACE, QueueKeys
 from streamjobs.senders import Senders
 from streamjobs.worker.context import Context
-from streamjobs.worker.process import run_until_signalled
+from streamjobs.worker.process import leave, run_until_signalled
 from streamjobs.worker.worker import Worker, running
 
 P = ParamSpec("P")
@@ -277,9 +277,11 @@ class StreamJobs:
 
         async def work() -> int:
             try:
-                return await run_until_signalled(self.make_worker(queues, options))
+                code = await run_until_signalled(self.make_worker(queues, options))
             finally:
                 await self.aclose()
+            await leave(code)
+            return code
 
         return asyncio.run(work())
 

@@ -16,6 +16,7 @@ from streamjobs.worker.station import Station
 log = logging.getLogger("streamjobs.worker")
 
 MOST = 500
+LAST_ROUND_S = 0.2
 BLOCKED_S = 0.5
 """An event loop that has not moved for this long is named in a warning."""
 
@@ -48,12 +49,9 @@ class LeaseKeeper:
         self._thread.start()
 
     def stop(self) -> None:
-        """Renew nothing more."""
+        """Renew nothing more. A renewal under way to a server that hangs is not waited for: it holds nothing."""
         self._stop.set()
-
-    async def stopped(self) -> None:
-        """Wait until the thread has ended."""
-        await asyncio.to_thread(self._thread.join)
+        self._thread.join(LAST_ROUND_S)
 
     def _run(self) -> None:
         while not self._stop.wait(self._every_s):

@@ -3,7 +3,9 @@
 import asyncio
 import gc
 import logging
+import os
 import signal
+import sys
 from contextlib import suppress
 
 from streamjobs.worker.worker import Worker
@@ -46,6 +48,24 @@ async def run_until_signalled(worker: Worker) -> int:
     if len(received) > 1:
         return 128 + received[1]
     return 0 if clean else 1
+
+
+async def leave(code: int) -> None:
+    """Exit at once where handlers do not end even when they are cancelled; else return.
+
+    asyncio waits for every task before it closes its loop, and a handler that swallows its cancellation
+    would keep a process that has been told to end.
+    """
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    stuck = (await asyncio.wait(left, timeout=0.5))[1] if left else ()
+    if stuck:
+        log.error("%d handlers do not end, even cancelled: leaving without them", len(stuck))
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def _spare_collections() -> None:

@@ -88,7 +88,7 @@ class Settler:
         self._flushing: asyncio.Task[None] | None = None
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Ends with the error that no repetition can heal."""
-        self.done = self.failed = self.lost = 0
+        self.done = self.failed = self.given_back = self.lost = 0
 
     @property
     def idle(self) -> bool:
@@ -211,6 +211,8 @@ class Settler:
             self.done += len(one.executions) - len(lost)
         elif one.call.script in ("retry", "bury"):
             self.failed += len(one.executions) - len(lost)
+        elif one.call.script == "release":
+            self.given_back += len(one.executions) - len(lost)
         self.lost += len(lost)
         # After a repetition, "lost" may be this worker's own first try.
         for index in () if repeated else lost:

@@ -218,8 +218,13 @@ class Starter:
 
     async def stopped(self) -> None:
         """Wait until no suspect is on its way to a start."""
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        try:
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+        except asyncio.CancelledError:
+            for task in self._tasks:
+                task.cancel()
+            raise
 
     def _on_end(self) -> None:
         # Many jobs end in one turn of the loop: the slots that they free are filled at its end, together.

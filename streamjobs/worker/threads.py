@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextvars import Context
 from queue import SimpleQueue
+from time import monotonic
 from typing import Any
 
 Work = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Context, Callable[[], Any]]
@@ -41,11 +42,12 @@ class Threads:
         return future
 
     def close(self, seconds: float) -> None:
-        """End the idle threads, and give those that run a moment to end."""
+        """End the idle threads, waiting at most so long for all; those that run end after their function."""
         for _ in self._threads:
             self._work.put(None)
+        deadline = monotonic() + seconds
         for thread in list(self._threads):
-            thread.join(seconds)
+            thread.join(max(0.0, deadline - monotonic()))
 
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from time import monotonic
 from typing import Any
 
@@ -39,8 +39,8 @@ class WindDown:
     async def give_up_bell(self, promoter: Promoter, promoting: "asyncio.Task[None]") -> None:
         """Leave the bell to others: else it would ring here, and in vain, for what this worker gives back."""
         self._starter.hold()
-        if await promoter.wake():
-            await asyncio.wait([promoting], timeout=0.1)
+        await self._within(promoter.wake(), AT_ONCE_S)
+        await asyncio.wait([promoting], timeout=0.1)
         await end([promoting])
 
     async def run(self, fetcher: Fetcher, fetching: "asyncio.Task[None]") -> bool:
@@ -49,19 +49,16 @@ class WindDown:
         await self._end_reading(fetcher, fetching)
         # The last read may have brought something.
         self._starter.stop()
-        await self._starter.stopped()
+        await self._within(self._starter.stopped(), self._left_s())
         while self._runner.running and self._left_s() > 0:
             self._starter.room.clear()
-            ended = asyncio.ensure_future(self._starter.room.wait())
-            await self._unless_aborting(ended, self._left_s())
-            await end([ended])
+            await self._within(self._starter.room.wait(), self._left_s())
         clean = self._runner.running == 0
         await self._interrupt()
-        settled = asyncio.ensure_future(self._settler.drained())
-        await self._unless_aborting(settled, self._left_s())
-        if not settled.done():
-            await asyncio.wait([settled], timeout=AT_ONCE_S)
-        await end([settled])
+        if not await self._within(self._settler.drained(), self._left_s()):
+            last_call = asyncio.ensure_future(self._settler.drained())
+            await asyncio.wait([last_call], timeout=AT_ONCE_S)
+            await end([last_call])
         settled_all = await self._settler.close()
         await self._retire()
         return clean and settled_all
@@ -75,23 +72,33 @@ class WindDown:
         await end([retiring])
 
     def _left_s(self) -> float:
-        return 0.0 if self._aborting.is_set() else self._deadline - monotonic()
+        return 0.0 if self._aborting.is_set() else max(0.0, self._deadline - monotonic())
 
     async def _end_reading(self, fetcher: Fetcher, fetching: "asyncio.Task[None]") -> None:
         """End a blocked read without cancelling it: a reply lost that way is a claim nobody knows of."""
         while not fetching.done() and self._left_s() > 0:
-            await fetcher.nudge()
+            await self._within(fetcher.nudge(), self._left_s())
             await asyncio.wait([fetching], timeout=0.1)
         await end([fetching])
 
-    async def _unless_aborting(self, what: "asyncio.Future[Any]", seconds: float) -> None:
+    async def _within(self, what: Coroutine[Any, Any, Any], seconds: float) -> bool:
+        """Wait for something, at most this long and not beyond an abort; say whether it came to its end.
+
+        A server that hangs must not hold up the end of a worker: what is not done by then is cancelled.
+        """
+        waiting = asyncio.ensure_future(what)
         aborting = asyncio.create_task(self._aborting.wait())
-        await asyncio.wait([what, aborting], timeout=max(0, seconds), return_when=asyncio.FIRST_COMPLETED)
-        await end([aborting])
+        await asyncio.wait([waiting, aborting], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        done = waiting.done()
+        await end([waiting, aborting])
+        return done
 
     async def _interrupt(self) -> None:
         """Cancel what still runs; what does not end even then is given back without waiting for it."""
         left = [one for queue in self._station.queues for one in list(queue.held.values()) if one.runs]
+        if left:
+            some = ", ".join(one.job_id for one in left[:5]) + (" ..." if len(left) > 5 else "")
+            log.warning("%d running jobs are cancelled and given back: %s", len(left), some)
         for execution in left:
             end_run(execution, Ending.STOP)
         cancelled = [one.task for one in left if one.task and one.handler and one.handler.is_async]

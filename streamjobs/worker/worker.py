@@ -91,26 +91,35 @@ class Worker:
                 return await self._serve(stack, settler, runner)
             finally:
                 keeper.stop()
-                await keeper.stopped()
                 log.info(
-                    "worker %s stopped: %d done, %d failed, %d came too late, %d leases renewed",
-                    *(self.consumer, settler.done, settler.failed, settler.lost, keeper.renewed),
+                    "worker %s stopped: %d done, %d failed, %d given back, %d came too late, %d leases renewed",
+                    *(self.consumer, settler.done, settler.failed, settler.given_back, settler.lost, keeper.renewed),
                 )
 
     async def _join(self) -> bool:
-        """Reach the server, settle on a lease, make the groups; False when stopped before that worked."""
-        station = self._station
-        backoff, complaints = Backoff(station.random), Complaints()
-        while not self._stopping.is_set():
-            try:
-                for queue in self._queues:
-                    await self._join_queue(queue)
-            except HEALABLE as error:
-                complaints.say("join", "cannot start yet: %s; trying on", error)
-                await until(self._stopping, backoff.pause_s())
-            else:
-                return True
-        return False
+        """Reach the server, make the groups, settle on leases; False when stopped before that worked."""
+        backoff, complaints = Backoff(self._station.random), Complaints()
+        stopped = asyncio.create_task(self._stopping.wait())
+        try:
+            while not stopped.done():
+                joining = asyncio.ensure_future(self._join_queues())
+                await asyncio.wait([joining, stopped], return_when=asyncio.FIRST_COMPLETED)
+                try:
+                    if joining.done():
+                        joining.result()
+                        return True
+                except HEALABLE as error:
+                    complaints.say("join", "cannot start yet: %s; trying on", error)
+                    await until(self._stopping, backoff.pause_s())
+                finally:
+                    await end([joining])
+            return False
+        finally:
+            await end([stopped])
+
+    async def _join_queues(self) -> None:
+        for queue in self._queues:
+            await self._join_queue(queue)
 
     async def _join_queue(self, queue: WorkerQueue) -> None:
         joined = await self._station.executor.run(leases.join(queue.keys, queue.lease_ms))

@@ -60,9 +60,13 @@ class Proxy:
         self._ready.set()
         await self._stop.wait()
         server.close()
+        # A talk that has not begun could not close its connection.
+        await asyncio.sleep(0)
         for talk in self._talks:
             talk.cancel()
         await asyncio.gather(*self._talks, return_exceptions=True)
+        # Closed connections say so in the next turn.
+        await asyncio.sleep(0)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         talk = asyncio.current_task()

@@ -26,8 +26,8 @@ def test_case_D1_delays_count_by_the_servers_clock(
             cwd=ROOT, check=True, timeout=60, env={**os.environ, "PYTHONDEVMODE": ""},
         )  # fmt: skip
 
-    due_ms, started_ms = (int(value) for value in queue.command("LRANGE", f"{namespace}:{{q}}:bell:test", 0, -1))
-    queue.command("DEL", f"{namespace}:{{q}}:bell:test")
+    due_ms, started_ms = (int(value) for value in queue.command("LRANGE", f"{namespace}:{{q}}:started", 0, -1))
+    queue.command("DEL", f"{namespace}:{{q}}:started")
     assert 0 <= started_ms - due_ms < 500
 
 

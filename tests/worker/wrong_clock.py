@@ -28,7 +28,7 @@ def main(role: str, wrong_s: str, url: str, namespace: str) -> None:
     set_clock(float(wrong_s))
     app = make_app(url, namespace)
     executor = app.connections.sync()
-    results = f"{namespace}:{{q}}:bell:test"
+    results = f"{namespace}:{{q}}:started"
 
     @app.job(name="note", result_ttl=0)
     async def note(ctx: Context[Any]) -> None:
