@@ -163,7 +163,8 @@ class StreamJobs:
         merged = self._defaults.changed(given)
 
         def register(function: Callable[..., Any]) -> Kind[..., Any]:
-            kind = name if name is not None else f"{function.__module__}.{function.__qualname__}"
+            own_name = f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+            kind = own_name if name is None else name
             handler = self.registry.add(function, kind, merged, context=Context)
             return Kind(handler, self._senders)
 

@@ -1,20 +1,25 @@
 """What an enqueue returns: a light value that can ask for its job."""
 
 import asyncio
-from time import monotonic
+from contextlib import suppress
+from math import inf
+from time import monotonic, sleep
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from streamjobs.client import Connections
 from streamjobs.client.talk import atalk, talk
-from streamjobs.core.errors import ResultTimeout, UsageError
+from streamjobs.core.errors import OutcomeUnknown, ResultTimeout, Unavailable, UsageError
 from streamjobs.core.job import Job
 from streamjobs.operate import jobs
 from streamjobs.operate.jobs import JobStatus
 from streamjobs.protocol.keys import QueueKeys
 
 R = TypeVar("R")
+
+LISTEN_AGAIN_S = 0.5
+"""After this long a broken listening connection is made anew."""
 
 
 class Handle(msgspec.Struct, Generic[R], frozen=True, gc=False, eq=False):
@@ -69,47 +74,68 @@ class Handle(msgspec.Struct, Generic[R], frozen=True, gc=False, eq=False):
         """As `cancel`."""
         return talk(self._connections.sync(), jobs.cancel(self._keys, self._local, reason))
 
-    async def result(self, timeout: float = 60.0) -> R:
+    async def result(self, timeout: float | None = 60.0) -> R:
         """Wait until the job has ended, without polling; return what its handler returned.
 
+        A connection that breaks meanwhile is made anew.
+
         Args:
-            timeout: seconds to wait.
+            timeout: seconds to wait, 0 to look once; None waits for as long as it takes.
 
         Raises:
             JobFailed, JobCancelled: it ended without a result.
             ResultTimeout: it has not ended in time; it goes on.
             NotFound: its result was not kept, or has expired.
             UsageError: its result is not kept: enqueue it with `result_ttl`.
+            Unavailable: the server cannot be reached at all.
         """
         self._check_kept()
-        executor = self._connections.aio()
-        try:
-            async with asyncio.timeout(timeout), executor.listen(self._keys.done) as endings:
-                status = await executor.run(jobs.lookup(self._keys, self._local))
-                if not jobs.ended(status):
-                    async for local in endings:
-                        if local.decode() == self._local:
-                            break
-                    status = await executor.run(jobs.lookup(self._keys, self._local))
-        except TimeoutError as error:
-            raise self._late(timeout) from error
+        status = await self.status()
+        if not jobs.ended(status):
+            try:
+                async with asyncio.timeout(timeout):
+                    status = await self._end()
+            except TimeoutError as error:
+                raise self._late(timeout) from error
         return self._outcome(status)
 
-    def result_sync(self, timeout: float = 60.0) -> R:
+    async def _end(self) -> JobStatus:
+        executor = self._connections.aio()
+        while True:
+            with suppress(Unavailable, OutcomeUnknown):
+                async with executor.listen(self._keys.done) as endings:
+                    # Looked up once the ear is there: what ends from here on is heard.
+                    status = await self.status()
+                    if jobs.ended(status):
+                        return status
+                    async for local in endings:
+                        if local.decode() == self._local:
+                            return await self.status()
+            await asyncio.sleep(LISTEN_AGAIN_S)
+
+    def result_sync(self, timeout: float | None = 60.0) -> R:
         """As `result`."""
         self._check_kept()
-        executor = self._connections.sync()
-        deadline = monotonic() + timeout
-        with executor.listen(self._keys.done, timeout) as endings:
-            status = executor.run(jobs.lookup(self._keys, self._local))
-            if not jobs.ended(status):
-                for local in endings:
-                    if local.decode() == self._local:
-                        break
-                status = executor.run(jobs.lookup(self._keys, self._local))
-        if not jobs.ended(status) and monotonic() >= deadline:
+        status = self.status_sync()
+        if not jobs.ended(status):
+            deadline = inf if timeout is None else monotonic() + timeout
+            status = self._end_sync(deadline) or status
+        if not jobs.ended(status):
             raise self._late(timeout)
         return self._outcome(status)
+
+    def _end_sync(self, deadline: float) -> JobStatus | None:
+        executor = self._connections.sync()
+        while (left := deadline - monotonic()) > 0:
+            with suppress(Unavailable, OutcomeUnknown), executor.listen(self._keys.done, min(left, 3600)) as endings:
+                status = self.status_sync()
+                if jobs.ended(status):
+                    return status
+                for local in endings:
+                    if local.decode() == self._local:
+                        return self.status_sync()
+            sleep(max(0.0, min(LISTEN_AGAIN_S, deadline - monotonic())))
+        return None
 
     def _outcome(self, status: JobStatus) -> R:
         result: R = jobs.outcome(status)
@@ -119,8 +145,8 @@ class Handle(msgspec.Struct, Generic[R], frozen=True, gc=False, eq=False):
         if not self._keeps_result:
             raise UsageError(f"job {self.id} keeps no result: set result_ttl on its kind or when it is enqueued")
 
-    def _late(self, timeout: float) -> ResultTimeout:
-        return ResultTimeout(f"job {self.id} has not ended within {timeout:g} s; it goes on")
+    def _late(self, timeout: float | None) -> ResultTimeout:
+        return ResultTimeout(f"job {self.id} has not ended within {timeout or 0:g} s; it goes on")
 
 
 def handle_of(connections: Connections, keys: QueueKeys, job: Job, local: str, duplicate: bool) -> Handle[Any]:

@@ -37,12 +37,15 @@ class Registry:
             InvalidOption: the name is taken, or the function cannot be a handler.
         """
         check_kind(name)
+        if not inspect.isfunction(function) and not inspect.ismethod(function):
+            raise InvalidOption(f"kind {name!r}: expected a function, not {function!r:.80}")
         if name in self._handlers:
             raise InvalidOption(f"kind {name!r} is registered already: give one of the two another name=")
         if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
             raise InvalidOption(f"kind {name!r}: a generator cannot be a handler; return a value instead")
         signature = Signature(function, context=context, kind=name)
-        is_async = inspect.iscoroutinefunction(function)
+        # A plain decorator around an async handler leaves a plain function that returns a coroutine.
+        is_async = any(map(inspect.iscoroutinefunction, (function, inspect.unwrap(function))))
         handler = Handler(name, function, signature, options, is_async, options.timeout_s)
         self._handlers[name] = handler
         return handler
@@ -74,9 +77,12 @@ class Registry:
 
 def stranger(kind: str) -> Handler:
     """Stand for a kind that this process does not know: its jobs are parked for a worker that does."""
-    signature = Signature(_nothing, context=object)
-    return Handler(kind, _nothing, signature, JobOptions(), is_async=False, timeout_s=None, known=False)
+    return Handler(kind, _nothing, _NO_ARGUMENTS, _DEFAULTS, is_async=False, timeout_s=None, known=False)
 
 
 def _nothing() -> None:
     """The function of a stranger; never called."""
+
+
+_NO_ARGUMENTS = Signature(_nothing, context=object)
+_DEFAULTS = JobOptions()

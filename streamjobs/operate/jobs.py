@@ -63,13 +63,13 @@ def _status(keys: QueueKeys, local: str, fields: dict[str, bytes]) -> JobStatus:
         job_id,
         keys.queue,
         State(found),
-        kind=fields["kind"].decode("utf-8", "replace"),
+        kind=_text(fields, "kind"),
         attempt=1 + meta.failures + meta.crashes + _crashes(found, deliveries, int(fields.get("marks", b"0"))),
         retrying=fields.get("retrying") == b"1",
         due_ms=int(float(fields.get("due_ms", b"0"))),
         worker=fields.get("consumer", b"").decode(),
         deliveries=deliveries,
-        body=fields["body"],
+        body=fields.get("body", b""),
         meta=meta,
         history=meta.history,
     )
@@ -84,16 +84,32 @@ def _crashes(state: str, deliveries: int, marks: int) -> int:
 
 
 def dead_status(status: JobStatus, fields: dict[str, bytes]) -> JobStatus:
-    """Return the status with what the dead stream says of it."""
+    """Return the status with what the dead stream says of it; a row that is not ours must not hide the others."""
     return msgspec.structs.replace(
         status,
-        reason=fields["reason"].decode(),
-        error=fields["error"].decode(),
-        attempt=int(fields["attempts"]),
-        history=_history.decode(fields["history"]),
-        died_ms=int(fields["died_at"]),
-        dead_entry=fields["entry"].decode(),
+        reason=_text(fields, "reason"),
+        error=_text(fields, "error"),
+        attempt=_number(fields, "attempts"),
+        history=_attempts(fields.get("history", b"")),
+        died_ms=_number(fields, "died_at"),
+        dead_entry=_text(fields, "entry"),
     )
+
+
+def _text(fields: dict[str, bytes], name: str) -> str:
+    return fields.get(name, b"").decode("utf-8", "replace")
+
+
+def _number(fields: dict[str, bytes], name: str) -> int:
+    value = fields.get(name, b"")
+    return int(value) if value.isdigit() else 0
+
+
+def _attempts(raw: bytes) -> tuple[Attempt, ...]:
+    try:
+        return _history.decode(raw)
+    except ValueError:
+        return ()
 
 
 def read_meta(raw: bytes) -> Meta:

@@ -11,12 +11,10 @@ import msgspec
 from streamjobs.client.talk import Leniently, Talk
 from streamjobs.core.errors import NotFound, Rejected, StreamJobsError, Unavailable
 from streamjobs.protocol import upkeep, views
-from streamjobs.protocol.keys import QueueKeys
+from streamjobs.protocol.keys import RELEASED, QueueKeys
 
 LIVE_MS = 15_000
 """A worker not seen for so long counts as gone; a live one shows itself every 5 s."""
-RELEASED = "released"
-"""The consumer that holds what was handed back."""
 
 
 class ServerFacts(msgspec.Struct, frozen=True):

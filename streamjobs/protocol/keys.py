@@ -9,6 +9,8 @@ import re
 from functools import cached_property
 
 GROUP = "workers"
+RELEASED = "released"
+"""The consumer under which claims lie that were given back."""
 DEFAULT_NAMESPACE = "sj"
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import inspect
 import logging
 from collections.abc import Callable
 from random import Random
@@ -92,6 +93,9 @@ class Runner:
                 value = await handler.function(*args, **kwargs)
             else:
                 value = await self._in_thread(handler.function, args, kwargs)
+                if inspect.isawaitable(value):
+                    # Async behind a plain wrapper: unawaited it would count as done without having run.
+                    value = await value
             if failpoints.armed:
                 failpoints.failpoint("worker.after_handler")
         except BaseException as error:

@@ -43,7 +43,7 @@ class Threads:
 
     def close(self, seconds: float) -> None:
         """End the idle threads, waiting at most so long for all; those that run end after their function."""
-        for _ in self._threads:
+        for _ in range(len(self._threads)):
             self._work.put(None)
         deadline = monotonic() + seconds
         for thread in list(self._threads):

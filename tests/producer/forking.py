@@ -25,6 +25,8 @@ def bulk(app: StreamJobs, first: int) -> list[str]:
 
 def in_a_loop(app: StreamJobs, first: int) -> list[str]:
     async def run() -> list[str]:
+        # In development mode a slow machine would be told of on stderr.
+        asyncio.get_running_loop().slow_callback_duration = 60
         handles = await asyncio.gather(*(app.kind("note").enqueue(n) for n in range(first, first + MANY)))
         return [handle.id for handle in handles]
 
