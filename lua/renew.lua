@@ -6,6 +6,7 @@
 --       was lost) or CANCELLED (the entry is gone)
 -- Cost: O(entries); about 3 us each, 500 at most
 -- @include fence
+-- @include ttl
 local stream, consumer = KEYS[1], ARGV[1]
 
 redis.call('XACK', stream, 'workers', '0-1')
@@ -16,8 +17,8 @@ for i = 2, #ARGV, 4 do
     ids[#ids + 1] = id
     local key = KEYS[tonumber(ARGV[i + 3])]
     -- A job that runs for days must not lose its dedupe key to the TTL.
-    if key and redis.call('PTTL', key) < 302400000 and redis.call('GET', key) == ARGV[i + 2] then
-      redis.call('PEXPIRE', key, 604800000)
+    if key and redis.call('PTTL', key) < KEY_TTL / 2 and redis.call('GET', key) == ARGV[i + 2] then
+      redis.call('PEXPIRE', key, KEY_TTL)
     end
   else
     words[#words + 1] = (i - 2) / 4

@@ -13,6 +13,7 @@
 -- @include bell
 -- @include leave
 -- @include groups
+-- @include ttl
 -- @include postpone
 
 return postpone_all('snoozed')

@@ -1,8 +1,8 @@
 -- each_group(at, width, word, count, move): walk the groups from ARGV[at] on. A group is
 --   kind, items, sums, (field, value) * sums, then `width` words per item.
 -- move(i) settles the item whose words start at ARGV[i] and answers nil, or the word for "not done".
--- Counts `word` per kind, and the sums, for what was changed only, and the rest as `lost`. Returns the pairs index, word of
--- the items that were not done (index from 0 over all groups).
+-- Counts `word` per kind, and the sums, for what was changed only, and the rest as `lost`.
+-- Returns the pairs index, word of the items that were not done (index from 0 over all groups).
 local function each_group(at, width, word, count, move)
   local words, index = {}, 0
   while ARGV[at] do

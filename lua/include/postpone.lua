@@ -2,7 +2,7 @@
 -- all that the sleepers know of. KEYS: 1 stream, 2 the set, 3 bodies, 4 moved, 5 suspects, 6 the other
 -- set, 7 bell, 8 totals, 9 metrics base, 10.. dedupe keys. ARGV: 1 clock, 2 consumer, then groups of
 -- entry, deliveries, job, delay ms, meta, position of its dedupe key in KEYS or 0. Needs now, counters,
--- fence, entry, envelope, bell, leave, groups.
+-- fence, entry, envelope, bell, leave, groups, ttl.
 local function postpone_all(word)
   local stream, zset, bodies, moved, suspects = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
   redis.call('XACK', stream, 'workers', '0-1')
@@ -18,7 +18,7 @@ local function postpone_all(word)
     redis.call('HSET', bodies, job, pack(fields.kind or '', fields.body or '', ARGV[i + 4]))
     redis.call('ZADD', zset, string.format('%d', now + delay), job)
     if key and redis.call('GET', key) == job then
-      redis.call('PEXPIRE', key, string.format('%d', delay + 604800000))
+      redis.call('PEXPIRE', key, string.format('%d', delay + KEY_TTL))
     end
     leave(stream, id, moved, job, suspects)
   end

@@ -147,3 +147,7 @@ def test_no_reply_leaves_a_doubt() -> None:
     assert {replies.fate(name) for name in replies.NOT_EXECUTED} == {Fate.NOT_EXECUTED}
     assert {replies.fate(name) for name in (*replies.PERMANENT, "ERR", "SCRIPT", "")} == {Fate.PERMANENT}
     assert not replies.NOT_EXECUTED & replies.PERMANENT
+
+
+def test_scripts_and_producers_agree_on_how_long_a_dedupe_key_lives() -> None:
+    assert f"KEY_TTL = {intake.DEDUPE_TTL_MS}\n" in scripts.load("renew").text
