@@ -77,7 +77,8 @@ class StreamJobs:
             lifespan: an async context manager around each worker; what it yields is `ctx.state`.
             defaults: options for kinds that say nothing themselves.
             classify: asked in turn for the class of an error before our own rules.
-            enqueue_timeout: seconds for which an enqueue tries to reach the server.
+            enqueue_timeout: seconds for which an enqueue tries again; an answer that is on its way then is
+                waited for, 10 s at most.
 
         Raises:
             InvalidOption: the URL or the namespace cannot be used.

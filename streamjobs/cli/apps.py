@@ -43,7 +43,7 @@ def _import(name: str, path: str) -> ModuleType:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
             raise InvalidOption(f"app {path!r:.80}: there is no module {error.name!r} in {here}") from error
         raise InvalidOption(f"app {path!r:.80}: importing {name} failed: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = f"{type(error).__name__}: {error}"
         raise InvalidOption(f"app {path!r:.80}: importing {name} failed: {reason}") from error
 

@@ -22,6 +22,8 @@ def _note(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     settings = ctx.find_object(Settings)
     if settings is None:
         settings = ctx.find_root().obj = Settings()
+    if value == "":
+        raise click.BadParameter("it is empty; leave the option out, or give it a value", ctx, param)
     if value not in (None, False):
         settings.flags[str(param.name)] = value
 
@@ -41,8 +43,8 @@ def global_options() -> list[click.Parameter]:
         return GlobalOption(names, **{"expose_value": False, "callback": _note, **attributes})
 
     return [
-        option("--url", metavar="URL", help="The server; else STREAMJOBS_URL, else the app's."),
-        option("--namespace", metavar="NS", help="The first part of every key; default sj."),
+        option("--url", metavar="URL", help="The server; else the app's own, else STREAMJOBS_URL."),
+        option("--namespace", metavar="NS", help="The first part of every key; else as for --url; default sj."),
         option("--json", "as_json", is_flag=True, help="Print one JSON document."),
         option("--color", type=click.Choice(["auto", "always", "never"]), help="Default auto."),
         option("-q", "--quiet", is_flag=True, help="Say less on stderr."),
@@ -62,6 +64,9 @@ class _Common(click.Command):
         own: list[tuple[str, str]] = []
         common: list[tuple[str, str]] = []
         for param in self.get_params(ctx):
+            # Arguments stand in the line of usage, and are told of in the text below it.
+            if not isinstance(param, click.Option):
+                continue
             if record := param.get_help_record(ctx):
                 (common if isinstance(param, GlobalOption) else own).append(record)
         for title, records in (("Options", own), ("Global options", common)):
@@ -83,6 +88,16 @@ class Group(_Common, click.Group):
     def __init__(self, *args: Any, **attributes: Any) -> None:
         # Without a command it is an error of one line, not a page of help.
         super().__init__(*args, **{"no_args_is_help": False, **attributes})
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was named; an error for none, or for one that is not there, lists them."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            if error.ctx is not ctx or ctx.invoked_subcommand is not None:
+                raise
+            said = error.format_message().rstrip(".")
+            raise click.UsageError(f"{said}; there are {', '.join(self.list_commands(ctx))}", ctx) from error
 
 
 class LazyGroup(Group):
@@ -128,7 +143,8 @@ class Root(LazyGroup):
         try:
             with self.make_context(prog_name or "streamjobs", words, obj=settings, **extra) as ctx:
                 code = self.invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
         except BaseException as error:
             code = ended_by(error, verbose=settings.verbose)
         sys.exit(code or 0)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from streamjobs.operate.dead import Replayed
     from streamjobs.operate.jobs import JobStatus
 
+Move = Callable[[Any, str, "Iterator[JobStatus]"], "Iterator[Replayed]"]
 PAGE = 100
 SHOWN = 10
 """Conflicts that are named one by one."""
@@ -125,7 +126,7 @@ def replay(yes: bool, dry_run: bool, **options: Any) -> None:
     """
     from streamjobs.operate import dead as operate
 
-    _act("replay", "replayed", operate.replay, Chosen(**options, frozen=True), yes=yes, dry_run=dry_run)
+    _act("replay", operate.replay, Chosen(**options, frozen=True), yes=yes, dry_run=dry_run)
 
 
 @dead.command()
@@ -135,31 +136,44 @@ def purge(yes: bool, dry_run: bool, **options: Any) -> None:
     """Delete dead jobs for good."""
     from streamjobs.operate import dead as operate
 
-    _act("purge", "purged", operate.purge, Chosen(**options, frozen=True), yes=yes, dry_run=dry_run)
+    _act("purge", operate.purge, Chosen(**options, frozen=True), yes=yes, dry_run=dry_run)
 
 
 def _act(
     verb: str,
-    past: str,
-    move: "Callable[[Any, str, Iterator[JobStatus]], Iterator[Replayed]]",
+    move: Move,
     chosen: Chosen,
     *,
     yes: bool,
     dry_run: bool,
 ) -> None:
-    """Count, ask, do it in batches, and say what came of it."""
+    """Count, ask, and do it."""
     from streamjobs.operate.dead import Replayed
 
     count = sum(1 for _ in chosen.jobs()) if dry_run or not yes else -1
-    skipped = f"; {chosen.skipped}" if chosen.skipped else ""
-    whole = Replayed()
     if dry_run:
-        _say(verb, f"would {verb} {show.plural(count, 'job')} of {chosen.target}{skipped}", whole, count)
+        _say(verb, f"would {verb} {show.plural(count, 'job')} of {chosen.target}{_skipped(chosen)}", Replayed(), count)
+        return
+    if count == 0:
+        _say(verb, f"nothing to {verb} in {chosen.target}{_skipped(chosen)}", Replayed(), None)
         return
     if not confirmed(f"{verb} {show.plural(count, 'job')} of {chosen.target}", yes=yes):
         raise Failed("not confirmed; nothing was changed", REFUSED)
+    _move(verb, move, chosen, max(0, count))
+
+
+def _skipped(chosen: Chosen) -> str:
+    return f"; {chosen.skipped}" if chosen.skipped else ""
+
+
+def _move(verb: str, move: Move, chosen: Chosen, count: int) -> None:
+    """Do it in batches, and say what came of it; `count` is 0 where they were not counted."""
+    from streamjobs.operate.dead import Replayed
+
+    whole = Replayed()
+    past = f"{verb.removesuffix('e')}ed"
     try:
-        with show.progress(max(0, count), past) as advance:
+        with show.progress(count, past) as advance:
             for part in move(chosen.executor, settings().namespace, chosen.jobs()):
                 whole.add(part)
                 advance(whole.done)
@@ -167,9 +181,11 @@ def _act(
         if whole.done:
             show.note(f"{past} {show.plural(whole.done, 'job')} before it ended")
         raise
-    skipped = f"; {chosen.skipped}" if chosen.skipped else ""
+    if not (whole.done or whole.gone or whole.conflicts):
+        _say(verb, f"nothing to {verb} in {chosen.target}{_skipped(chosen)}", whole, None)
+        return
     gone = f"; {show.count(whole.gone)} were gone already" if whole.gone else ""
-    _say(verb, f"{past} {show.plural(whole.done, 'job')} of {chosen.target}{gone}{skipped}", whole, None)
+    _say(verb, f"{past} {show.plural(whole.done, 'job')} of {chosen.target}{gone}{_skipped(chosen)}", whole, None)
     _report(whole.conflicts)
 
 

@@ -71,7 +71,12 @@ def ended_by(error: BaseException, *, verbose: bool) -> int:
         case KeyboardInterrupt() | click.Abort():
             return INTERRUPTED
         case OSError(errno=errno.EPIPE):
-            return _pipe_closed()
+            _drop_output()
+            return 0
+        case OSError(errno=errno.ENOSPC):
+            _drop_output()
+            complain("no space is left to write to: make room there, or write elsewhere")
+            return FAILED
     if verbose and not isinstance(error, click.ClickException):
         click.echo("".join(traceback.format_exception(error)), err=True, nl=False)
     match error:
@@ -91,11 +96,10 @@ def _usage(error: click.ClickException) -> str:
     return error.format_message().rstrip(".") + hint
 
 
-def _pipe_closed() -> int:
-    """End in silence: the reader, `head` perhaps, has seen enough."""
+def _drop_output() -> None:
+    """Let the rest of stdout vanish: nobody reads it (`head` has seen enough), or there is no room for it."""
     # Python flushes stdout once more when it exits, and would complain then.
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
+    except (OSError, ValueError, AttributeError):
         pass
-    return 0

@@ -35,7 +35,7 @@ MOST = 10_000_000
 @click.option("--at", type=params.time, help="Run no sooner than this, such as 2030-01-31T12:00:00Z.")
 @click.option("--dedupe-key", metavar="KEY", help="At most one job with this key is under way.")
 @click.option("-Q", "--queue", type=params.queue, help="Another queue than the kind's.")
-@click.option("--count", type=click.IntRange(1, MOST), default=1, help="Send the same job so many times.")
+@click.option("--count", type=params.numbers(1, MOST), default=1, metavar="N", help="Send the same job so many times.")
 @click.option("--wait", is_flag=True, help="Wait for the job to end, and print its result as JSON.")
 def enqueue(
     kind: str | None,
@@ -60,7 +60,7 @@ def enqueue(
     _check(kind, file, wait, count, bool(arguments or named or args_json), options["dedupe_key"])
     given = Given(arguments, named, args_json)
     chosen = EnqueueOptions(**options, result_ttl=RESULT_S if wait else None)
-    by_signature = bool(app_path or settings().get("app"))
+    by_signature = app_path is not None or bool(settings().get("app"))
     app = settings().app(app_path, short=True)
     if file is not None:
         return _send_file(app, file, kind, chosen, by_signature)
@@ -130,6 +130,8 @@ def _send_file(app: "StreamJobs", file: str, kind: str | None, options: Any, by_
 @contextmanager
 def _lines(file: str) -> Iterator[IO[bytes]]:
     if file == "-":
+        if sys.stdin is None:
+            raise UsageError("--file -: stdin is closed")
         yield sys.stdin.buffer
         return
     try:
@@ -177,17 +179,18 @@ class _Bulk:
                     self._stop_at(failed)
                     return
         except UsageError as error:
-            self.error = type(error)(f"{error}; before it, {self._enqueued()}; nothing after it was sent")
+            self.error = type(error)(f"{error}; before it, {self.told()}; nothing after it was sent")
 
     def _stop_at(self, failed: list[tuple[int, StreamJobsError]]) -> None:
         (first, error), (last, _) = failed[0], failed[-1]
         where = f"{self._noun} {first}" if first == last else f"{self._noun}s {first} to {last}"
         code = exit_code(error)
         unsure = any(isinstance(one, OutcomeUnknown) for _, one in failed)
-        lost = "may or may not have been" if unsure else "were not"
-        self.error = Failed(f"{where}: {error}; {self._enqueued()}, {show.plural(len(failed), 'job')} {lost}", code)
+        lost = "may or may not have been" if unsure else "was not" if len(failed) == 1 else "were not"
+        self.error = Failed(f"{where}: {error}; {self.told()}, {show.plural(len(failed), 'job')} {lost}", code)
 
-    def _enqueued(self) -> str:
+    def told(self) -> str:
+        """Return how many are there, as a sentence says it."""
         return f"{show.plural(self.sent, 'job')} {'was' if self.sent == 1 else 'were'} enqueued"
 
     def sums(self) -> dict[str, int]:
@@ -201,14 +204,21 @@ def _send_many(bulk: _Bulk, length: int, position: Callable[[], int] | None = No
         length: of the whole way, for the progress bar; 0 shows none.
         position: how much of it is done; default the number of jobs.
     """
-    with show.progress(length, "enqueued") as advance:
-        batches = bulk.batches(lambda: advance(position() if position else bulk.sent))
-        handles = (handle for batch in batches for handle in batch)
-        if settings().as_json:
-            show.listing("enqueue", "jobs", map(_row, handles), bulk.sums)
-        else:
-            for _ in handles:
-                pass
+    from streamjobs.cli.lines import BATCH
+
+    try:
+        with show.progress(length, "enqueued") as advance:
+            batches = bulk.batches(lambda: advance(position() if position else bulk.sent))
+            handles = (handle for batch in batches for handle in batch)
+            if settings().as_json:
+                show.listing("enqueue", "jobs", map(_row, handles), bulk.sums)
+            else:
+                for _ in handles:
+                    pass
+    except BaseException:
+        # A batch under way when Ctrl-C came has not told what became of it.
+        show.note(f"{bulk.told()} before it ended; up to {BATCH} more may have been")
+        raise
     if bulk.error is None and not settings().as_json:
         held = f", {show.plural(bulk.duplicates, 'duplicate')}" if bulk.duplicates else ""
         show.line(f"enqueued {show.plural(bulk.enqueued, 'job')}{held}")

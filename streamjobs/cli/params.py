@@ -4,6 +4,7 @@ Those in small letters are types for click's options: what they refuse is said w
 """
 
 import re
+from collections.abc import Callable
 from datetime import datetime
 
 import click
@@ -59,6 +60,18 @@ def number(text: str) -> int:
         return int(text)
     except ValueError as error:
         raise click.BadParameter(f"{text!r:.40} is not a whole number") from error
+
+
+def numbers(low: int, high: int | None = None) -> Callable[[str], int]:
+    """Return a type that reads a whole number in this range."""
+
+    def read(text: str) -> int:
+        value = number(text)
+        if value < low or (high is not None and value > high):
+            raise click.BadParameter(f"{value}: use {low} to {high:,}" if high else f"{value}: use {low} or more")
+        return value
+
+    return read
 
 
 def time(text: str) -> datetime:

@@ -33,7 +33,7 @@ def selecting(command: F) -> F:
         click.option("--since", type=params.when, help="Died no longer ago than this (4h), or since this instant."),
         click.option("--until", type=params.when, help="Died at least so long ago, or until this instant."),
         click.option("--id", "ids", type=params.job_id, multiple=True, metavar="ID", help="This job."),
-        click.option("--limit", type=click.IntRange(min=0), default=0,
+        click.option("--limit", type=params.numbers(1), metavar="N",
                      help="At most so many, the newest first; default all."),
     ]  # fmt: skip
     for option in reversed(options):
@@ -54,7 +54,7 @@ class Chosen:
         since: datetime | float | None,
         until: datetime | float | None,
         ids: tuple[str, ...],
-        limit: int,
+        limit: int | None,
         frozen: bool = False,
     ) -> None:
         """Reach the server and note its time. `frozen`: what dies from now on is not meant."""
@@ -72,7 +72,7 @@ class Chosen:
         until_ms = self._instant(until) or (self.now_ms if frozen else 0)
         selection = Selection(kinds, reasons, error, self._instant(since), until_ms)
         self.queues = names or known
-        self._limit = limit
+        self._limit = limit or 0
         self._dead = Dead(self.executor, map(settings().keys, self.queues), selection)
 
     def _instant(self, when: datetime | float | None) -> int:
@@ -111,6 +111,7 @@ def confirmed(what: str, *, yes: bool) -> bool:
     """
     if yes:
         return True
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    # Either is None where the shell has closed it.
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
         raise Refused(f"this would {what}: add --yes to do it, or --dry-run to see it; nothing was changed")
     return click.confirm(f"{what}?", err=True)

@@ -1,4 +1,7 @@
-"""What a command is told beside its own options: flag, then environment, then file, then default."""
+"""What a command is told beside its own options: flag, then environment, then file, then default.
+
+An app's own URL and namespace stand between the flag and the rest.
+"""
 
 import os
 from collections.abc import Iterator
@@ -56,25 +59,35 @@ class Settings:
 
     def get(self, name: str) -> str | None:
         """Return a setting from its flag, its variable or the file."""
-        value = self.flags.get(name) or self.setting(name)
+        value, _ = self.found(name)
         return None if value is None else str(value)
 
-    def setting(self, name: str) -> Any:
-        """Return a setting from its variable (a text) or the file (a text, a number or a list)."""
-        return os.environ.get(f"STREAMJOBS_{name.upper()}") or self.file.get(name)
+    def found(self, name: str) -> tuple[Any, str]:
+        """Return a setting from its flag, its variable (a text) or the file (a text, a number or a list),
+        and where it stands; None where nothing says it.
+        """
+        if name in self.flags:
+            return self.flags[name], f"--{name}"
+        variable = f"STREAMJOBS_{name.upper()}"
+        if value := os.environ.get(variable):
+            return value, variable
+        file, table = self._file
+        return table.get(name), file
 
     @cached_property
-    def file(self) -> dict[str, Any]:
-        """What streamjobs.toml, or [tool.streamjobs] in pyproject.toml, says in this folder."""
+    def _file(self) -> tuple[str, dict[str, Any]]:
+        """streamjobs.toml, or [tool.streamjobs] in pyproject.toml, in this folder: its name, and what it says."""
         return _read_file()
 
-    @property
+    @cached_property
     def namespace(self) -> str:
         """The namespace of commands without an app."""
         from streamjobs.core.names import check_name
         from streamjobs.protocol.keys import DEFAULT_NAMESPACE
 
-        return check_name(self.get("namespace") or DEFAULT_NAMESPACE, "namespace")
+        value, source = self.found("namespace")
+        with _naming(source):
+            return check_name(DEFAULT_NAMESPACE if value is None else value, "namespace")
 
     @cached_property
     def connections(self) -> "Connections":
@@ -82,8 +95,11 @@ class Settings:
         from streamjobs.app import DEFAULT_URL
         from streamjobs.client import Connections
 
-        url = self.get("url") or os.environ.get("REDIS_URL") or DEFAULT_URL
-        connections = Connections(url, reply_s=PATIENCE_S)
+        url, source = self.found("url")
+        if url is None:
+            url, source = os.environ.get("REDIS_URL") or DEFAULT_URL, "REDIS_URL"
+        with _naming(source):
+            connections = Connections(url, reply_s=PATIENCE_S)
         click.get_current_context().find_root().call_on_close(connections.close)
         return connections
 
@@ -125,12 +141,14 @@ class Settings:
         from streamjobs.cli.apps import load_app
         from streamjobs.client import parse_url
 
-        path = path or self.get("app")
-        if url := self.get("url"):
-            # Within the import it would look like a fault of the app.
-            parse_url(url)
+        path = self.get("app") if path is None else path
+        # Within the import a bad one would look like a fault of the app.
+        _ = self.namespace
+        url, source = self.found("url")
+        with _naming(source):
+            _ = url is None or parse_url(url)
         with self._environment():
-            app = load_app(path) if path else StreamJobs()
+            app = StreamJobs() if path is None else load_app(path)
         patience_s = PATIENCE_S if short else None
         app.use(self.flags.get("url"), namespace=self.flags.get("namespace"), enqueue_timeout=patience_s)
         click.get_current_context().find_root().call_on_close(app.close)
@@ -153,6 +171,15 @@ class Settings:
                     os.environ[name] = value
 
 
+@contextmanager
+def _naming(source: str) -> Iterator[None]:
+    """Put before an error where the bad value stands."""
+    try:
+        yield
+    except InvalidOption as error:
+        raise InvalidOption(f"{source}: {error}") from error
+
+
 def settings() -> Settings:
     """Return the settings of the command that runs."""
     found = click.get_current_context().find_object(Settings)
@@ -160,7 +187,7 @@ def settings() -> Settings:
     return found
 
 
-def _read_file() -> dict[str, Any]:
+def _read_file() -> tuple[str, dict[str, Any]]:
     import tomllib
 
     for name, path in (("streamjobs.toml", ()), ("pyproject.toml", ("tool", "streamjobs"))):
@@ -174,8 +201,8 @@ def _read_file() -> dict[str, Any]:
         for part in path:
             table = table.get(part, {}) if isinstance(table, dict) else {}
         if table:
-            return _checked(name, table)
-    return {}
+            return name, _checked(name, table)
+    return "", {}
 
 
 def _checked(name: str, table: dict[str, Any]) -> dict[str, Any]:
@@ -186,4 +213,7 @@ def _checked(name: str, table: dict[str, Any]) -> dict[str, Any]:
     if unknown:
         known = ", ".join(sorted(GENERAL)) + "; under worker: " + ", ".join(sorted(WORKER))
         raise InvalidOption(f"{name}: unknown setting {min(unknown)!r}; known are {known}")
-    return {**{key: value for key, value in table.items() if key != "worker"}, **worker}
+    general = {key: value for key, value in table.items() if key != "worker"}
+    if wrong := [key for key, value in general.items() if not (isinstance(value, str) and value)]:
+        raise InvalidOption(f"{name}: {wrong[0]} must be a text in quotes that is not empty")
+    return {**general, **worker}

@@ -20,7 +20,7 @@ _FORMATS = click.Choice(["text", "json"])
 @click.command(cls=Command)
 @click.option("-A", "--app", "app_path", metavar="MODULE:APP", help="The app, such as jobs:app.")
 @click.option("-Q", "--queue", "queues", type=params.queues, multiple=True, metavar="Q[,Q…]", help="Queues to serve.")
-@click.option("-c", "--concurrency", type=int, help="Jobs that run at once; default 100.")
+@click.option("-c", "--concurrency", type=params.number, metavar="N", help="Jobs that run at once; default 100.")
 @click.option("--lease", type=params.duration, help="How long a job's worker may be silent; default 15s.")
 @click.option("--sweep", type=params.duration, help="How often silent workers' jobs are looked for; default 5s.")
 @click.option("--grace", type=params.duration, help="What running jobs get to end when stopped; default 25s.")
@@ -35,7 +35,7 @@ def worker(app_path: str | None, queues: Names, burst: bool, **given: Any) -> in
     chosen = {name: _setting(name) if value is None else value for name, value in given.items()}
     options = {name: chosen[name] for name in _PASSED_ON if chosen[name] is not None}
     names = flat(queues) or list(_setting("queues") or ())
-    if not (app_path or settings().get("app")):
+    if app_path is None and not settings().get("app"):
         raise InvalidOption("which app? Name it with -A MODULE:APP, such as -A jobs:app")
     level = logging.DEBUG if settings().verbose else logging.WARNING if settings().quiet else logging.INFO
     with logging_to_stderr(chosen["log_format"] or "text", level):
@@ -52,12 +52,11 @@ _READ: dict[str, Callable[[str], Any]] = {
 
 def _setting(name: str) -> Any:
     """Return an option's value from its variable or the file, read as the flag would be."""
-    value = settings().setting(name)
+    value, where = settings().found(name)
     if value is None:
         return None
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
     try:
         return _READ.get(name, params.duration)(text)
     except click.UsageError as error:
-        where = f"STREAMJOBS_{name.upper()} or the file"
         raise InvalidOption(f"{where}: {error.message}") from error

@@ -9,6 +9,7 @@ from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.lines import AsyncLine, SyncLine
 from streamjobs.client.sync import SyncExecutor
 from streamjobs.client.target import Target, parse_url
+from streamjobs.core.errors import InvalidOption
 
 if TYPE_CHECKING:
     from streamjobs.client.embedded import Server
@@ -34,6 +35,8 @@ class Connections:
         Raises:
             InvalidOption: the URL is not one of ours.
         """
+        if not isinstance(url, str | Target):
+            raise InvalidOption(f"url: expected a text such as redis://localhost:6379/0, not {type(url).__name__}")
         self.target = parse_url(url) if isinstance(url, str) else url
         self._reply_s = reply_s
         self._server = _embedded(self.target) if self.target.scheme == "embedded" else None

@@ -19,7 +19,7 @@ from time import monotonic, sleep
 from streamjobs.client import faults, forks
 from streamjobs.client.lines import sync_line
 from streamjobs.client.locks import LockFile
-from streamjobs.client.spawn import Address, last_words, read_address, spawn, tidy
+from streamjobs.client.spawn import Address, find_binary, last_words, read_address, spawn, tidy
 from streamjobs.client.sync import ask
 from streamjobs.client.target import Target
 from streamjobs.core.errors import InvalidOption, StreamJobsError, Unavailable
@@ -158,6 +158,9 @@ class Server:
         return self._address.target(self._text)
 
     def _make_folder(self) -> None:
+        if not self._folder.exists():
+            # Without a server to start, no empty folder is left behind.
+            find_binary()
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:

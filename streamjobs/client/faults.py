@@ -6,6 +6,7 @@ repeat (the server did not know the script) and the final outcomes.
 """
 
 import os
+import re
 import ssl
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -27,6 +28,18 @@ FAILURES = (redis.RedisError, OSError)
 GREETING: tuple[Word, ...] = ("CLIENT", "SETNAME", "streamjobs")
 """The first request on a new connection. It changes nothing, so that what fails while it is under way
 (a proxy without a server behind it, a wrong password) has certainly not executed anything."""
+
+
+_ADVICE = {
+    "WRONGPASS": "check user and password in the URL, redis://USER:PASSWORD@HOST",
+    "NOAUTH": "write its password into the URL, redis://:PASSWORD@HOST",
+    "NOPERM": "give the URL's user this right, or name another user",
+    "WRONGTYPE": "a key of this namespace holds something else: use another namespace, or remove that key",
+    "OOM": "free memory there or raise its maxmemory; workers go on",
+}
+"""What to do about a reply, by its word."""
+_BEFORE = re.compile(r"^(?:ERR )?Error running script \(.*?\): @\w+: ?\d+: -?")
+_BEHIND = re.compile(r"\.? script: \S+, on @\w+:\d+\.?$")
 
 
 class Lost(Exception):
@@ -86,6 +99,12 @@ def refused(reply: str, what: str, where: str) -> Rejected | Unavailable:
     kind = word(reply)
     # An unknown command is answered with its first arguments, which may be a job's body.
     shown = reply.partition(", with args beginning with")[0]
+    advice = _ADVICE.get(kind, "")
+    if "db index is out of range" in reply.lower():
+        advice = "choose a database that the server has, redis://HOST/0"
+    if advice:
+        # Where in a script it happened helps only with faults of the script.
+        shown = f"{_BEHIND.sub('', _BEFORE.sub('', shown)).rstrip('.')}; {advice}"
     message = f"{where} refuses {what}: {shown}"
     if fate(kind) is Fate.NOT_EXECUTED:
         return Unavailable(message, word=kind)
@@ -109,9 +128,18 @@ def unconnected(error: Exception, where: str) -> StreamJobsError:
     elif isinstance(error, redis.InvalidResponse):
         result = Rejected(f"{where} is not a Redis server: {error}", word="PROTOCOL")
     else:
-        result = Unavailable(f"cannot reach {where}: {_reason(error)}", word="CONNECT")
+        doubt = "; does it speak TLS at this port?" if _failed_tls(error, where) else ""
+        result = Unavailable(f"cannot reach {where}: {_reason(error)}{doubt}", word="CONNECT")
     result.__cause__ = error
     return result
+
+
+def _failed_tls(error: BaseException, where: str) -> bool:
+    """Say whether a handshake may have failed since the other side answered otherwise, or not at all."""
+    causes = ssl.SSLError | TimeoutError | ConnectionResetError | redis.TimeoutError
+    return where.startswith(("rediss://", "valkeys://")) and (
+        isinstance(error, causes) or isinstance(_origin(error), causes)
+    )
 
 
 def _reason(error: BaseException) -> str:

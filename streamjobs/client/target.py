@@ -4,6 +4,7 @@ Nothing is opened here. A URL is a secret as a whole until it has been taken apa
 that leaves this module has been through `redact`.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,8 @@ _OPTIONS = {
     "memory": frozenset[str](),
 }
 _DEFAULT_FOLDER = ".streamjobs"
+_BARE = re.compile(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d{1,5})?(?:/\d*)?")
+"""A host, and perhaps a port and a database, without a scheme."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +78,15 @@ def parse_url(text: str) -> Target:
         InvalidOption: one line that says what is wrong where, and what to write instead.
     """
     url = text.strip()
+    if not url:
+        raise InvalidOption("the server URL is empty: write e.g. redis://localhost:6379/0")
     if "\0" in unquote(url):
         raise InvalidOption("cannot read the server URL: there is a zero byte in it")
     scheme, separator, rest = url.partition("://")
     scheme = scheme.lower()
     scheme = _ALIASES.get(scheme, scheme)
     if not separator or scheme not in _OPTIONS:
-        raise InvalidOption(f"unknown kind of server URL {redact(url)}: it must begin with {_SCHEMES}")
+        raise InvalidOption(_unknown_kind(url, named=bool(separator)))
     if scheme == "embedded":
         return _embedded(rest, url)
     parts = _split(url)
@@ -90,6 +95,15 @@ def parse_url(text: str) -> Target:
         return Target("memory", redact(url), name=unquote(parts.netloc + parts.path).strip("/"))
     place = _socket(parts, url) if scheme == "unix" else _network(parts, url)
     return Target(scheme, redact(url), arguments={**place, **_login(parts), **options})
+
+
+def _unknown_kind(url: str, *, named: bool) -> str:
+    """Say what a URL should begin with; `named`: it has a scheme, though none of ours."""
+    # Without an `@` and a `?` there is no place for a password: it is shown as it was typed.
+    shown = redact(url) if named or "@" in url or "?" in url else f"{url!r:.80}"
+    if _BARE.fullmatch(url):
+        return f"the server URL {shown} has no scheme: it must begin with {_SCHEMES}; write e.g. redis://{url}"
+    return f"unknown kind of server URL {shown}: it must begin with {_SCHEMES}"
 
 
 def _split(url: str) -> SplitResult:

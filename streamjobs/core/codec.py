@@ -224,8 +224,18 @@ def _check_body(body: bytes, value: Any, what: str) -> None:
             f"{what}: {len(body)} bytes encoded, the limit is {MAX_PAYLOAD_BYTES}:"
             " store it elsewhere and pass a reference"
         )
+    if not body.isascii():
+        _refuse_bytes(body, what)
     if b"null" in body:
         _refuse_nan(msgspec.to_builtins(value, enc_hook=_enc_hook), what)
+
+
+def _refuse_bytes(body: bytes, what: str) -> None:
+    """Refuse what is not UTF-8: a `msgspec.Raw` is taken over as it is."""
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{what}: byte 0x{body[error.start]:02x} in the arguments is not UTF-8") from error
 
 
 def encode_meta(meta: Meta) -> bytes:

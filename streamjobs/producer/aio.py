@@ -23,7 +23,7 @@ class AsyncProducer(Generic[H]):
     """Sends jobs from one event loop."""
 
     def __init__(self, connections: Connections, namespace: str, make_handle: MakeHandle[H], timeout_s: float) -> None:
-        """`timeout_s`: how long a job may wait to be sent, and an answer be awaited."""
+        """`timeout_s`: how long a job may wait to be sent, and a batch without an answer be sent again."""
         self._executor = connections.aio()
         self._sender = Sender(namespace, make_handle, timeout_s)
         self._tasks: dict[Lane, asyncio.Task[None]] = {}

@@ -27,7 +27,7 @@ class Sender(Generic[H]):
     """The lanes of one producer, made when first used. A forked child begins with none."""
 
     def __init__(self, namespace: str, make_handle: MakeHandle[H], timeout_s: float) -> None:
-        """`timeout_s`: how long a job may wait to be sent, and an answer be awaited."""
+        """`timeout_s`: how long a job may wait to be sent, and a batch without an answer be sent again."""
         self._namespace = namespace
         self._make_handle = make_handle
         self._timeout_s = timeout_s

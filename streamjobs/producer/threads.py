@@ -24,7 +24,7 @@ class SyncProducer(Generic[H]):
     """Sends jobs from any number of threads."""
 
     def __init__(self, connections: Connections, namespace: str, make_handle: MakeHandle[H], timeout_s: float) -> None:
-        """`timeout_s`: how long a job may wait to be sent, and an answer be awaited."""
+        """`timeout_s`: how long a job may wait to be sent, and a batch without an answer be sent again."""
         self._executor = connections.sync()
         self._sender = Sender(namespace, make_handle, timeout_s)
         self.after_fork()
