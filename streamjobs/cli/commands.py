@@ -89,6 +89,10 @@ class Group(_Common, click.Group):
         # Without a command it is an error of one line, not a page of help.
         super().__init__(*args, **{"no_args_is_help": False, **attributes})
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return their names in the order in which they are written."""
+        return list(self.commands)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was named; an error for none, or for one that is not there, lists them."""
         try:

@@ -14,7 +14,9 @@ from streamjobs.cli.settings import settings
 
 @click.command(cls=Command)
 @click.option("--folder", type=click.Path(path_type=Path), help="Keep everything here; else a temporary folder.")
-@click.option("--files", type=params.numbers(1), metavar="N", help="Index at most so many files, 200 or more; default all.")
+@click.option(
+    "--files", type=params.numbers(1), metavar="N", help="Index at most so many files, 200 or more; default all."
+)
 def demo(folder: Path | None, files: int | None) -> int:
     """See it all at work: index this Python's standard library, with failures, a killed worker and a replay.
 

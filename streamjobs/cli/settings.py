@@ -107,10 +107,13 @@ class Settings:
         """Return the way to the server and the server's time in ms.
 
         Raises:
+            InvalidOption: the URL or the namespace cannot be used.
             Unavailable: it could not be reached within 5 s.
         """
         from streamjobs.protocol.upkeep import server_time
 
+        # A bad one is said before anything is waited for.
+        _ = self.namespace
         executor = self.connections.sync()
         deadline = monotonic() + PATIENCE_S
         while True:

@@ -75,6 +75,7 @@ def test_selections(died: Line, words: list[str], count: int) -> None:
         (["-Q", "a b"], 2, "queue 'a b'"),
         (["-Q", "nowhere"], 4, "queue nowhere"),
         (["--limit", "-1"], 2, "--limit"),
+        (["--limit", "0"], 2, "0: use 1 or more"),
         (["-Q", "math", "--id", "default:1-0"], 2, "not of the queue"),
     ],
 )
@@ -183,7 +184,10 @@ def test_purged_jobs_are_gone(died: Line) -> None:
 
 
 def test_nothing_to_do_is_no_failure(died: Line) -> None:
-    assert died("dead", "replay", "--error", "no such text", "--yes").stdout.startswith("replayed 0 jobs")
+    for words in (["--yes"], []):
+        said = died("dead", "replay", "--error", "no such text", *words).stdout
+        assert said == "nothing to replay in default, math; 5 skipped: other error\n"
+    assert died.json("dead", "purge", "--error", "no such text")["jobs"] == 0
     assert died("dead", "list", "--error", "no such text").stdout == ""
 
 

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from streamjobs.cli.enqueue import _Bulk
+from streamjobs.core import failpoints
+from streamjobs.core.errors import Unavailable
 from tests.cli.support import APP, Line, error_line
 
 
@@ -56,6 +59,7 @@ def test_last_part_of_two_kinds_is_not(line: Line) -> None:
         (["tests.add", "1", "-Q", "x:dead"], "queue 'x:dead'"),
         (["tests.add", "1", "--dedupe-key", "k" * 257], "257"),
         (["tests.add", "1", "--count", "0"], "--count"),
+        (["tests.add", "1", "--count", "x"], "--count"),
         (["tests.add", "1", "--count", "2", "--wait"], "--wait"),
         ([], "which kind"),
     ],
@@ -170,6 +174,49 @@ def test_bad_line_says_where_and_what_came_before(line: Line, bad: str, said: st
     assert "1,001 jobs were enqueued; nothing after it was sent" in told
     assert json.loads(document.stdout)["enqueued"] == 1001
     assert line.json("stats")["queues"][0]["waiting"] == 1001
+
+
+@pytest.mark.parametrize("words", [[], ["-A", APP]], ids=["plain", "app"])
+def test_line_that_is_not_utf8_says_where(line: Line, words: list[str]) -> None:
+    good, bad = (
+        b'{"kind":"tests.greet","args":{"name":"\xc3\xa4"}}\n',
+        b'{"kind":"tests.greet","args":{"name":"\xff"}}\n',
+    )
+
+    said = error_line(line("enqueue", *words, "--file", "-", stdin=good + bad, exit=2))
+
+    assert said.startswith("line 2: ")
+    assert "byte 0xff in the arguments is not UTF-8" in said
+    assert "before it, 1 job was enqueued" in said
+
+
+def test_interrupted_it_says_how_many_were_sent(line: Line) -> None:
+    """Of the batch under way nobody knows."""
+    batches = 0
+
+    def interrupt() -> None:
+        nonlocal batches
+        batches += 1
+        if batches == 3:
+            raise KeyboardInterrupt
+
+    failpoints.arm("producer.before_send", interrupt)
+    try:
+        said = line("enqueue", "k", "--count", "5000", exit=130).stderr
+    finally:
+        failpoints.arm("producer.before_send", None)
+
+    sent = line.json("stats")["queues"][0]["waiting"]
+    told = int(said.split()[0].replace(",", ""))
+    assert "before it ended; up to 500 more may have been" in said
+    assert told <= sent <= told + 500
+
+
+def test_one_job_was_not(line: Line) -> None:
+    bulk = _Bulk(None, iter([]), "line")  # type: ignore[arg-type]
+    bulk._stop_at([(7, Unavailable("gone"))])
+
+    assert str(bulk.error) == "line 7: gone; 0 jobs were enqueued, 1 job was not"
 
 
 def test_file_that_is_not_there(line: Line) -> None:

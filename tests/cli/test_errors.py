@@ -1,6 +1,7 @@
 """Each kind of failure is one line on stderr, with the documented exit code and no traceback."""
 
 import errno
+import os
 import sys
 from pathlib import Path
 
@@ -57,6 +58,22 @@ def test_traceback_only_when_asked_for(capsys: pytest.CaptureFixture[str]) -> No
     assert last == "error: nobody home\\x1b[31m"
 
 
+def test_full_disk_is_said_plainly(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "dup2", lambda *_: None)
+
+    assert ended_by(OSError(errno.ENOSPC, "No space left on device"), verbose=False) == 1
+    assert capsys.readouterr().err.startswith("error: no space is left")
+
+
+def test_closed_stdout_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+
+    with pytest.raises(SystemExit) as end:
+        cli.main(["lua", "list"])
+
+    assert end.value.code == 0
+
+
 def test_closed_pipe_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     assert ended_by(OSError(errno.EPIPE, "Broken pipe"), verbose=True) == 0
     assert capsys.readouterr().err == ""
@@ -65,6 +82,7 @@ def test_closed_pipe_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("path", "said"),
     [
+        ("", "expected MODULE:ATTRIBUTE"),
         ("jobs", "expected MODULE:ATTRIBUTE"),
         (":app", "expected MODULE:ATTRIBUTE"),
         ("no_such_module:app", "there is no module 'no_such_module'"),
@@ -73,6 +91,7 @@ def test_closed_pipe_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
         ("tests.cli.apps:not_an_app", "this is a str, not a StreamJobs"),
         ("broken_app:app", "importing broken_app failed: ValueError: my own fault"),
         ("needy_app:app", "importing needy_app failed: No module named 'no_such_module'"),
+        ("leaving_app:app", "importing leaving_app failed: SystemExit: 7"),
         ("unreadable_app:app", "importing unreadable_app failed: SyntaxError"),
     ],
 )
@@ -81,6 +100,7 @@ def test_bad_app_path(
     command: list[str], path: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "broken_app.py").write_text("raise ValueError('my own fault')\n")
+    (tmp_path / "leaving_app.py").write_text("raise SystemExit(7)\n")
     (tmp_path / "needy_app.py").write_text("import no_such_module\n")
     (tmp_path / "unreadable_app.py").write_text("def :\n")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -95,7 +115,7 @@ def test_bad_app_path(
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("nonsense", "it must begin with"),
+        ("nonsense", "'nonsense' has no scheme: it must begin with"),
         ("http://localhost", "it must begin with"),
         ("redis://:s3cret@localhost:x/0", "port"),
         ("redis://localhost/0?decode_responses=true", "decode_responses"),
@@ -130,6 +150,7 @@ def test_wrong_password_ends_it_at_once(line: Line, words: list[str]) -> None:
     said = result.stderr.splitlines()[-1]
     assert said.startswith("error: ")
     assert "refuses to connect" in said
+    assert "check user and password in the URL" in said
     assert "s3cret" not in result.stderr
 
 
@@ -142,7 +163,9 @@ def test_wrong_type_of_a_key_names_it(line: Line) -> None:
     connections.sync().run(Command(["SET", f"{line.namespace}:queues", "x"], bool))
     connections.close()
 
-    assert "WRONGTYPE" in error_line(line("queue", "list", exit=2))
+    said = error_line(line("queue", "list", exit=2))
+    assert "WRONGTYPE" in said
+    assert "use another namespace, or remove that key" in said
 
 
 def test_worker_needs_an_app() -> None:

@@ -52,6 +52,16 @@ def test_every_command_has_help_and_takes_the_global_options(words: tuple[str, .
     assert "--namespace NS" in shown.stdout
 
 
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_help_says_something_of_each_option(words: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(cli, [*words, "--help"]).stdout
+
+    assert "RANGE" not in shown
+    assert "INTEGER" not in shown
+    listed = shown.partition("ptions:")[2].splitlines()
+    assert not [line for line in listed if line.startswith("  [")]
+
+
 def test_root_help_lists_the_commands_that_are_there() -> None:
     shown = CliRunner().invoke(cli, []).stdout
 
@@ -69,7 +79,12 @@ def test_version() -> None:
     ("words", "said"),
     [
         (["nonsense"], "No such command 'nonsense'"),
-        (["dead"], "Missing command"),
+        (["dead"], "Missing command; there are list, groups, show, replay, purge"),
+        (["dead", "--json"], "Missing command; there are list"),
+        (["dead", "lst"], "No such command 'lst'"),
+        (["enqueue", "k", "--count", "x"], "'x' is not a whole number"),
+        (["enqueue", "k", "--count", "0"], "0: use 1 to 10,000,000"),
+        (["dead", "list", "--limit", "0"], "0: use 1 or more"),
         (["stats", "--nonsense"], "No such option"),
         (["job", "show"], "Missing argument 'ID'"),
         (["job", "cancel"], "Missing argument 'ID...'"),

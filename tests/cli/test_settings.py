@@ -37,7 +37,7 @@ def test_pyproject_is_read_where_there_is_no_file_of_our_own(folder: Path) -> No
     (folder / "pyproject.toml").write_text(
         '[project]\nname = "x"\n[tool.streamjobs]\nnamespace = "py"\n[tool.streamjobs.worker]\nconcurrency = 7\n'
     )
-    assert (Settings().namespace, Settings().setting("concurrency")) == ("py", 7)
+    assert (Settings().namespace, Settings().found("concurrency")[0]) == ("py", 7)
 
     (folder / "streamjobs.toml").write_text('namespace = "own"\n')
     assert Settings().namespace == "own"
@@ -50,15 +50,47 @@ def test_pyproject_is_read_where_there_is_no_file_of_our_own(folder: Path) -> No
         ("[worker]\nslots = 1", "unknown setting 'slots'"),
         ("worker = 3", "worker must be a table"),
         ("not toml", "streamjobs.toml: "),
+        ("url = 3", "streamjobs.toml: url must be a text"),
+        ('url = ""', "streamjobs.toml: url must be a text"),
+        ('url = "cache-1"', "streamjobs.toml: the server URL 'cache-1' has no scheme"),
+        ('namespace = "a b"', "streamjobs.toml: namespace 'a b'"),
     ],
 )
 def test_bad_file_is_named(folder: Path, text: str, said: str) -> None:
     (folder / "streamjobs.toml").write_text(text + "\n")
 
-    result = CliRunner().invoke(cli, ["stats", "--url", "memory://", "--namespace", "x"])
+    for words in (["stats"], ["enqueue", "k"]):
+        result = CliRunner().invoke(cli, words)
+
+        assert result.exit_code == 2
+        assert said in error_line(result)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("STREAMJOBS_URL", "STREAMJOBS_URL: unknown kind of server URL"),
+        ("STREAMJOBS_NAMESPACE", "STREAMJOBS_NAMESPACE: namespace 'a b'"),
+        ("REDIS_URL", "REDIS_URL: unknown kind of server URL"),
+    ],
+)
+def test_bad_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str) -> None:
+    monkeypatch.setenv(name, "a b")
+
+    result = CliRunner().invoke(cli, ["stats"])
 
     assert result.exit_code == 2
     assert said in error_line(result)
+
+
+@pytest.mark.parametrize("name", ["--url", "--namespace"])
+@pytest.mark.parametrize("words", [["stats"], ["dead", "purge", "--yes"], ["enqueue", "k"]], ids=lambda w: w[0])
+def test_empty_flag_is_not_taken_for_none(folder: Path, words: list[str], name: str) -> None:
+    """As of a shell's variable that is not set: it must not lead to the default server."""
+    result = CliRunner().invoke(cli, [*words, name, ""])
+
+    assert result.exit_code == 2
+    assert f"'{name}': it is empty" in error_line(result)
 
 
 def test_global_options_count_wherever_they_stand(folder: Path) -> None:
@@ -113,7 +145,7 @@ def test_bad_value_of_a_variable_is_named(folder: Path, monkeypatch: pytest.Monk
     result = CliRunner().invoke(cli, ["worker", "-A", APP, "--url", "memory://"])
 
     assert result.exit_code == 2
-    assert "STREAMJOBS_LEASE or the file: 'soon' is not a duration" in error_line(result)
+    assert "STREAMJOBS_LEASE: 'soon' is not a duration" in error_line(result)
 
 
 @pytest.mark.parametrize(

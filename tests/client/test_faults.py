@@ -1,11 +1,13 @@
 """What became of a request when its connection failed: told exactly, and nothing is ever sent twice."""
 
 import asyncio
+import ssl
 from collections.abc import Callable, Iterator
 
 import pytest
+import redis
 
-from streamjobs.client import Connections
+from streamjobs.client import Connections, faults
 from streamjobs.core.errors import OutcomeUnknown, Rejected, StreamJobsError, Unavailable
 from streamjobs.protocol.calls import Request
 from tests.client.peers import CUT, OK, SILENCE, Answer, Last, Peer
@@ -204,6 +206,41 @@ def test_unknown_command_does_not_tell_its_arguments(calls: Callable[[str], Call
         assert isinstance(error, Rejected)
         assert error.word == "UNKNOWN_COMMAND"
         assert "secret" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("WRONGPASS invalid pair.", "WRONGPASS invalid pair; check user and password in the URL, "),
+        ("NOAUTH Authentication required.", "; write its password into the URL, "),
+        ("NOPERM no permissions to run 'xadd'", "; give the URL's user this right, "),
+        ("ERR DB index is out of range", "ERR DB index is out of range; choose a database"),
+        ("WRONGTYPE kind of value. script: 0af, on @user_script:63.", "WRONGTYPE kind of value; a key of this "),
+        ("OOM > 'maxmemory'. script: 0af, on @user_script:63.", "OOM > 'maxmemory'; free memory there"),
+        (
+            "ERR Error running script (call to f_0af): @user_script:1: -OOM > 'maxmemory'.",
+            " x: OOM > 'maxmemory'; free",
+        ),
+        ("ERR no such thing. script: 0af, on @user_script:63.", "no such thing. script: 0af, on @user_script:63."),
+    ],
+)
+def test_refusals_say_what_to_do(reply: str, said: str) -> None:
+    assert said in str(faults.refused(reply, "x", "redis://host"))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        redis.TimeoutError("Timeout connecting to server"),
+        ssl.SSLError(1, "wrong version number"),
+        ConnectionResetError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_tls_at_a_plain_port_is_suspected(error: Exception) -> None:
+    assert str(faults.unconnected(error, "rediss://host")).endswith("; does it speak TLS at this port?")
+    assert "TLS" not in str(faults.unconnected(error, "redis://host"))
+    assert "TLS" not in str(faults.unconnected(ConnectionRefusedError(111, "refused"), "rediss://host"))
 
 
 async def test_cancelled_call_drops_its_connection() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamjobs.client import Target, parse_url, redact
+from streamjobs.client import Connections, Target, parse_url, redact
 from streamjobs.core.errors import InvalidOption
 
 SECRET = "s3cr3t"
@@ -72,8 +72,12 @@ def test_tls_files_are_passed_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("", "must begin with redis://"),
-        ("localhost:6379", "must begin with redis://"),
+        ("", "the server URL is empty: write e.g. redis://"),
+        ("localhost:6379", "the server URL 'localhost:6379' has no scheme: it must begin with redis://"),
+        ("localhost:6379/2", "write e.g. redis://localhost:6379/2"),
+        ("[::1]:7000", "write e.g. redis://[::1]:7000"),
+        ("/run/redis.sock", "unknown kind of server URL '/run/redis.sock'"),
+        ("me@host", "unknown kind of server URL <unreadable URL>"),
         ("http://localhost", "http://localhost: it must begin with redis://"),
         ("redis:localhost", "must begin with redis://"),
         ("redis://", "names no host"),
@@ -133,6 +137,7 @@ def test_bad_url_is_refused_in_one_line(url: str, says: str) -> None:
         f"redis://host?{SECRET}%00=1",
         f"http://:{SECRET}@host",
         f":{SECRET}@host",
+        f"host?password={SECRET}",
         f"unix://:{SECRET}@/run/redis.sock?nosuch=1",
         f"memory://:{SECRET}@x?db=1",
         "redis://u:12345678",
@@ -167,6 +172,11 @@ def test_redacted_url_keeps_what_helps() -> None:
     assert redact("redis://user:pw@cache-1:6380/3?db=1") == "redis://***@cache-1:6380/3"
     assert redact("rediss://cache-1") == "rediss://cache-1"
     assert redact("not a URL") == "<unreadable URL>"
+
+
+def test_only_texts_are_urls() -> None:
+    with pytest.raises(InvalidOption, match="expected a text such as redis://localhost:6379/0, not int"):
+        Connections(5)  # type: ignore[arg-type]
 
 
 def test_target_does_not_show_its_arguments() -> None:

@@ -23,7 +23,7 @@ def test_a_fork_enqueues_each_job_once(server_url: str, namespace: str, queue: Q
 
     ran = subprocess.run(
         [*python, "-m", "tests.producer.forking", server_url, namespace, way, str(children)],
-        cwd=ROOT, capture_output=True, text=True, timeout=60,
+        cwd=ROOT, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONDEVMODE": ""},
     )  # fmt: skip
 
     assert (ran.returncode, ran.stderr) == (0, "")

@@ -119,7 +119,7 @@ def test_a_server_that_was_never_there_means_not_sent(callers: MakeCaller, names
 
 
 def test_a_server_that_comes_back_in_time_gets_the_job(callers: MakeCaller, proxy: Proxy, queue: Queue) -> None:
-    caller = callers(proxy.url, enqueue_timeout=0.2)
+    caller = callers(proxy.url, enqueue_timeout=1)
     proxy.away = True
     with pytest.raises(NotSent):
         caller.enqueue(1)

@@ -71,7 +71,17 @@ def test_a_body_without_a_signature_is_an_object_by_name() -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [[1], "x", None, {1: 2}, {"a": object()}, {"a": float("nan")}, {"a": "\ud800"}, {"a": {"b": [float("inf")]}}],
+    [
+        [1],
+        "x",
+        None,
+        {1: 2},
+        {"a": object()},
+        {"a": float("nan")},
+        {"a": "\ud800"},
+        {"a": {"b": [float("inf")]}},
+        {"a": msgspec.Raw(b'"\xff"')},
+    ],
 )
 def test_what_is_no_such_object_is_refused(values: Any) -> None:
     with pytest.raises(UsageError, match="mail: "):
