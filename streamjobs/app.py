@@ -78,7 +78,7 @@ class StreamJobs:
             defaults: options for kinds that say nothing themselves.
             classify: asked in turn for the class of an error before our own rules.
             enqueue_timeout: seconds for which an enqueue tries again; an answer that is on its way then is
-                waited for, 10 s at most.
+                waited for, 3 s at most.
 
         Raises:
             InvalidOption: the URL or the namespace cannot be used.

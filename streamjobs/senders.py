@@ -10,6 +10,9 @@ from streamjobs.handle import Handle, handle_of
 from streamjobs.producer.aio import AsyncProducer
 from streamjobs.producer.threads import SyncProducer
 
+ANSWER_S = 3.0
+"""How long a producer waits for an answer; it then sends the very same batch again, on another connection."""
+
 
 class Senders:
     """Makes producers when they are first needed."""
@@ -22,7 +25,11 @@ class Senders:
         self._connections = connections
         self._namespace = namespace
         self._timeout_s = timeout_s
-        self._sync = SyncProducer[Handle[Any]](connections, namespace, self._make_handle, timeout_s)
+        patience_s = min(ANSWER_S, timeout_s)
+        self._executor = connections.aio(reply_s=patience_s)
+        self._sync = SyncProducer[Handle[Any]](
+            connections.sync(reply_s=patience_s), namespace, self._make_handle, timeout_s
+        )
         self._aio: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncProducer[Handle[Any]]] = WeakKeyDictionary()
 
     @property
@@ -38,8 +45,6 @@ class Senders:
         loop = asyncio.get_running_loop()
         producer = self._aio.get(loop)
         if producer is None:
-            producer = AsyncProducer[Handle[Any]](
-                self._connections, self._namespace, self._make_handle, self._timeout_s
-            )
+            producer = AsyncProducer[Handle[Any]](self._executor, self._namespace, self._make_handle, self._timeout_s)
             self._aio[loop] = producer
         return producer

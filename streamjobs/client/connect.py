@@ -1,6 +1,7 @@
 """Everything that one process has open to the server of one URL."""
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -21,7 +22,7 @@ REPLY_SECONDS = 10.0
 class Connections:
     """Opens connections to one target when they are needed, and closes them all.
 
-    Executors without `block_ms` are shared, each one with it is new. All are safe after a fork, in any
+    Executors asked for without anything are shared, all others are new. All are safe after a fork, in any
     thread (`sync`) and in any event loop (`aio`).
     """
 
@@ -40,47 +41,60 @@ class Connections:
         self.target = parse_url(url) if isinstance(url, str) else url
         self._reply_s = reply_s
         self._server = _embedded(self.target) if self.target.scheme == "embedded" else None
-        self._sync = SyncExecutor(self.target.text, self._sync_line)
-        self._aio = self._new_aio(0)
+        self._syncs: list[SyncExecutor] = []
+        self._aios: list[AsyncExecutor] = []
         self._readers: WeakSet[AsyncExecutor] = WeakSet()
+        self._sync = self.sync(reply_s=reply_s)
+        self._aio = self.aio(reply_s=reply_s)
 
-    def sync(self) -> SyncExecutor:
-        """Return the shared blocking executor."""
-        return self._sync
-
-    def aio(self, *, block_ms: int = 0) -> AsyncExecutor:
-        """Return an asyncio executor: the shared one, or with `block_ms` a new one for requests that block
-        on the server, which waits that much longer for a reply and can be unblocked.
+    def sync(self, *, reply_s: float | None = None) -> SyncExecutor:
+        """Return a blocking executor: the shared one, or with `reply_s` a new one with its own patience, kept as
+        long as these connections.
         """
-        if not block_ms:
+        if reply_s is None:
+            return self._sync
+        executor = SyncExecutor(self.target.text, partial(self._sync_line, reply_s))
+        self._syncs.append(executor)
+        return executor
+
+    def aio(self, *, block_ms: int = 0, reply_s: float | None = None) -> AsyncExecutor:
+        """Return an asyncio executor: the shared one; with `block_ms` a new one for requests that block on
+        the server, which waits that much longer for a reply and can be unblocked; with `reply_s` a new
+        one with its own patience, kept as long as these connections.
+        """
+        if not block_ms and reply_s is None:
             return self._aio
-        reader = self._new_aio(block_ms)
-        self._readers.add(reader)
-        return reader
+        timeout_s = (self._reply_s if reply_s is None else reply_s) + block_ms / 1000
+        executor = AsyncExecutor(self.target.text, self._async_line, timeout_s=timeout_s, blocking=block_ms > 0)
+        if block_ms:
+            self._readers.add(executor)
+        else:
+            self._aios.append(executor)
+        return executor
 
     def close(self) -> None:
         """Close the blocking connections, and leave an embedded server: the last user stops it."""
-        self._sync.close()
+        self._close_syncs()
         if self._server is not None:
             self._server.leave()
 
     async def aclose(self) -> None:
         """Close what this event loop has open, and what `close` closes."""
-        for executor in [self._aio, *self._readers]:
+        for executor in [*self._aios, *self._readers]:
             await executor.aclose()
-        self._sync.close()
+        self._close_syncs()
         if self._server is not None:
             await asyncio.to_thread(self._server.leave)
 
-    def _new_aio(self, block_ms: int) -> AsyncExecutor:
-        timeout_s = self._reply_s + block_ms / 1000
-        return AsyncExecutor(self.target.text, self._async_line, timeout_s=timeout_s, blocking=block_ms > 0)
+    def _close_syncs(self) -> None:
+        for executor in self._syncs:
+            executor.close()
 
-    def _sync_line(self) -> SyncLine:
+    def _sync_line(self, reply_s: float) -> SyncLine:
         if self.target.scheme == "memory":
             return memory.sync_line(self.target.name)
         target = self._server.join() if self._server is not None else self.target
-        return lines.sync_line(target, self._reply_s)
+        return lines.sync_line(target, reply_s)
 
     async def _async_line(self) -> AsyncLine:
         if self.target.scheme == "memory":

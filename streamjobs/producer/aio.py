@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from streamjobs.client import Connections
+from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.talk import atalk
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
@@ -22,9 +22,9 @@ AHEAD = 2
 class AsyncProducer(Generic[H]):
     """Sends jobs from one event loop."""
 
-    def __init__(self, connections: Connections, namespace: str, make_handle: MakeHandle[H], timeout_s: float) -> None:
+    def __init__(self, executor: AsyncExecutor, namespace: str, make_handle: MakeHandle[H], timeout_s: float) -> None:
         """`timeout_s`: how long a job may wait to be sent, and a batch without an answer be sent again."""
-        self._executor = connections.aio()
+        self._executor = executor
         self._sender = Sender(namespace, make_handle, timeout_s)
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
 
@@ -54,6 +54,14 @@ class AsyncProducer(Generic[H]):
                 await asyncio.sleep(0)
                 if len(under_way) > AHEAD:
                     await self._unload(cargo, *under_way.popleft())
+        except asyncio.CancelledError:
+            # Who cancels does not wait for answers either.
+            shippings = [shipping for *_, shipping in under_way]
+            under_way.clear()
+            for shipping in shippings:
+                shipping.cancel()
+            await asyncio.gather(*shippings, return_exceptions=True)
+            raise
         finally:
             while under_way:
                 await self._unload(cargo, *under_way.popleft())

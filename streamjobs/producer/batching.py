@@ -122,6 +122,9 @@ class Lane:
         size = 0
         while self._waiting:
             shipment = self._waiting[0]
+            if shipment.outcome is not None:
+                self._waiting.popleft()
+                continue
             if not shipment.abandoned and shipment.deadline > now:
                 size += sum(len(job.body) for job in shipment.jobs)
                 too_many = len(jobs) + len(shipment.jobs) > intake.MAX_BATCH_JOBS

@@ -75,20 +75,26 @@ class Sender(Generic[H]):
 
     def _send(self, lane: Lane, sending: Sending) -> Talk[None]:
         again = True
-        try:
-            while again:
+        while again:
+            try:
                 failpoint("producer.before_send")
                 [reply] = yield Leniently([sending.call])
                 failpoint("producer.after_reply")
-                if not isinstance(reply, StreamJobsError):
-                    lane.arrived(sending, reply)
-                    return
-                again = lane.failed(sending, reply, monotonic())
+            except BaseException:
+                # With a call under way: nobody knows whether it was executed.
+                lane.lose(sending, "interrupted")
+                raise
+            if not isinstance(reply, StreamJobsError):
+                lane.arrived(sending, reply)
+                return
+            again = lane.failed(sending, reply, monotonic())
+            try:
                 yield Pause(lane.pause_s(sending, monotonic(), self._random.random()))
-        except BaseException as error:
-            # Interrupted with a call under way: nobody knows whether it was executed.
-            lane.lose(sending, f"interrupted: {error!r}")
-            raise
+            except BaseException:
+                # A batch that surely was not executed waits in the lane again, for whoever sends next.
+                if again:
+                    lane.lose(sending, "interrupted")
+                raise
 
     def again(self, lane: Lane, shipment: Shipment, index: int, retry: Retry) -> Talk[H]:
         """Send the batch of an unknown shipment once more; return the handle of its n-th job."""

@@ -8,8 +8,8 @@ import threading
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from streamjobs.client import Connections
 from streamjobs.client.forks import watch
+from streamjobs.client.sync import SyncExecutor
 from streamjobs.client.talk import talk
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
@@ -23,9 +23,9 @@ H = TypeVar("H")
 class SyncProducer(Generic[H]):
     """Sends jobs from any number of threads."""
 
-    def __init__(self, connections: Connections, namespace: str, make_handle: MakeHandle[H], timeout_s: float) -> None:
+    def __init__(self, executor: SyncExecutor, namespace: str, make_handle: MakeHandle[H], timeout_s: float) -> None:
         """`timeout_s`: how long a job may wait to be sent, and a batch without an answer be sent again."""
-        self._executor = connections.sync()
+        self._executor = executor
         self._sender = Sender(namespace, make_handle, timeout_s)
         self.after_fork()
         watch(self)
@@ -55,6 +55,10 @@ class SyncProducer(Generic[H]):
         if gate.enter(shipment):
             try:
                 talk(self._executor, self._sender.send_waiting(lane, shipment))
+            except BaseException:
+                # What was not sent by then is not to be sent by whoever comes next.
+                shipment.abandoned = True
+                raise
             finally:
                 gate.leave()
 

@@ -1,4 +1,4 @@
-"""The server's clock as this process sees it."""
+"""The server's clock as this process sees it, and whether this process stood still."""
 
 from time import monotonic
 
@@ -17,3 +17,28 @@ class ServerClock:
     def now_ms(self) -> int:
         """Return the server's time as it should be now."""
         return int(monotonic() * 1000 + self.offset_ms)
+
+
+STILL_S = 0.3
+"""Beats come every 0.1 s; a gap as long as this is taken for a freeze, or a blocked event loop."""
+
+
+class Pulse:
+    """Notices when this process stood still: what arrived meanwhile is older than it looks."""
+
+    def __init__(self) -> None:
+        self._beat_at = monotonic()
+        self._still = (0.0, 0.0)
+
+    def beat(self) -> None:
+        """Show that the event loop moves."""
+        now = monotonic()
+        if now - self._beat_at > STILL_S:
+            self._still = (self._beat_at, now)
+        self._beat_at = now
+
+    def arrived_at(self, sent_at: float) -> float:
+        """Return when the reply to a request of `sent_at`, seen just now, may have come at the earliest."""
+        self.beat()
+        begin, end = self._still
+        return max(sent_at, begin) if end > sent_at else self._beat_at

@@ -17,12 +17,14 @@ class Deadlines:
 
     def __init__(self, station: Station, runner: Runner, starter: Starter) -> None:
         self._queues = station.queues
+        self._pulse = station.pulse
         self._grace_s = station.options.ms("grace") / 1000
         self._runner = runner
         self._starter = starter
 
     async def tick(self) -> float:
         """Look at every running job once."""
+        self._pulse.beat()
         now = monotonic()
         for queue in self._queues:
             for execution in list(queue.held.values()):

@@ -35,6 +35,7 @@ class Fetcher:
         self._queues = station.queues
         self._consumer = station.consumer
         self._random = station.random
+        self._pulse = station.pulse
         self._starter = starter
         self._runner = runner
         self._sweep_s = options.ms("sweep") / 1000
@@ -110,6 +111,7 @@ class Fetcher:
         count = max(1, room // len(streams))
         self._reads += 1
         self._blocked = True
+        sent_at = monotonic()
         try:
             reply = await self._reader.run(leases.read(streams, self._consumer, count, self._block()))
         finally:
@@ -118,7 +120,8 @@ class Fetcher:
         self.idle = not reply
         by_stream = {queue.keys.stream.encode(): queue for queue in self._queues}
         for stream, entries in reply or ():
-            self._starter.add(by_stream[stream], leases.claims(entries, monotonic()))
+            # A lease that began while this process was frozen may have ended: such a claim must not start.
+            self._starter.add(by_stream[stream], leases.claims(entries, self._pulse.arrived_at(sent_at)))
 
     def _block(self) -> int | None:
         """Return how long to wait on the server: to the next sweep, or not at all with claims to start or take."""

@@ -8,7 +8,7 @@ import msgspec
 
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.core.options import WorkerOptions
-from streamjobs.worker.clock import ServerClock
+from streamjobs.worker.clock import Pulse, ServerClock
 from streamjobs.worker.execution import WorkerQueue
 
 
@@ -22,6 +22,7 @@ class Station(msgspec.Struct, frozen=True, eq=False):
     consumer: str
     random: Random
     clock: ServerClock
+    pulse: Pulse
 
 
 def new_consumer() -> str:

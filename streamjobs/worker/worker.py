@@ -14,7 +14,7 @@ from streamjobs.core.registry import Handler
 from streamjobs.protocol import leases
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker.burst import Burst
-from streamjobs.worker.clock import ServerClock
+from streamjobs.worker.clock import Pulse, ServerClock
 from streamjobs.worker.deadlines import Deadlines
 from streamjobs.worker.execution import Ending, Execution, WorkerQueue
 from streamjobs.worker.fetch import Fetcher
@@ -57,7 +57,7 @@ class Worker:
         self._queues = [WorkerQueue(QueueKeys(namespace, name), options.ms("lease")) for name in queues]
         self.consumer = new_consumer()
         self._station = Station(
-            connections.aio(), namespace, self._queues, options, self.consumer, Random(), ServerClock()
+            connections.aio(), namespace, self._queues, options, self.consumer, Random(), ServerClock(), Pulse()
         )
         self.ready = asyncio.Event()
         """Set once the server has been reached and jobs are being fetched."""

@@ -90,7 +90,7 @@ def test_event_loops_in_turn_and_at_once(url: str, namespace: str, queue: Queue,
 
     async def some(first: int) -> list[str]:
         handles = await asyncio.gather(*(app.kind("note").enqueue(n) for n in range(first, first + 100)))
-        await app.connections.aio().aclose()
+        await app.aclose()
         return [handle.id for handle in handles]
 
     ids = asyncio.run(some(0)) + asyncio.run(some(100))
