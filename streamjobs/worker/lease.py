@@ -10,7 +10,6 @@ from streamjobs.client.sync import SyncExecutor
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.protocol import leases
 from streamjobs.worker.execution import Execution, WorkerQueue
-from streamjobs.worker.service import Complaints
 from streamjobs.worker.station import Station
 
 log = logging.getLogger("streamjobs.worker")
@@ -37,7 +36,7 @@ class LeaseKeeper:
         self._overdue_s = station.options.ms("grace") / 1000
         self._loop = asyncio.get_running_loop()
         self._stop = threading.Event()
-        self._complaints = Complaints()
+        self._complaints = station.complaints
         self._asked_at: float | None = None
         """When the loop was asked for a sign of life that it has not given."""
         self._every_s = min(queue.lease_ms for queue in self._queues) / 6000
@@ -84,7 +83,7 @@ class LeaseKeeper:
         try:
             words = self._executor.run(leases.renew(queue.keys, self._consumer, renewals))
         except StreamJobsError as error:
-            self._complaints.say(type(error).__name__, "leases are not renewed: %s; trying on", error)
+            self._complaints.trying_on("leases are not renewed", error)
             return
         for index, one in enumerate(due):
             if index in words:

@@ -6,7 +6,7 @@ from random import Random
 from time import monotonic
 from typing import Protocol
 
-from streamjobs.core.errors import OutcomeUnknown, Unavailable
+from streamjobs.core.errors import OutcomeUnknown, StreamJobsError, Unavailable
 from streamjobs.core.retry import RECONNECT
 
 log = logging.getLogger("streamjobs.worker")
@@ -26,11 +26,16 @@ class Service(Protocol):
 
 
 class Complaints:
-    """Logs a cause at most every few seconds, however often it comes."""
+    """Logs a cause at most every few seconds, however often it comes, and from however many parts of a worker."""
 
     def __init__(self, every_s: float = 5.0) -> None:
         self._every_s = every_s
         self._last: dict[str, float] = {}
+
+    def trying_on(self, who: str, error: StreamJobsError) -> None:
+        """Log an error that passes by itself; what says the same from elsewhere is the same cause."""
+        cause = error.word if isinstance(error, Unavailable) else type(error).__name__
+        self.say(cause, "%s: %s; trying on", who, error)
 
     def say(self, cause: str, message: str, *args: object) -> None:
         """Log a warning unless this cause had one a moment ago."""
@@ -65,7 +70,7 @@ async def run_service(service: Service, stop: asyncio.Event, complaints: Complai
             pause = await service.tick()
             backoff.reset()
         except HEALABLE as error:
-            complaints.say(f"{service.name}:{type(error).__name__}", "%s: %s; trying on", service.name, error)
+            complaints.trying_on(service.name, error)
             pause = backoff.pause_s()
         if pause > 0:
             await until(stop, pause)

@@ -17,7 +17,7 @@ from streamjobs.protocol.calls import Call
 from streamjobs.worker import endings
 from streamjobs.worker.clock import ServerClock
 from streamjobs.worker.execution import Execution, WorkerQueue
-from streamjobs.worker.service import Backoff, Complaints
+from streamjobs.worker.service import Backoff
 from streamjobs.worker.station import Station
 
 log = logging.getLogger("streamjobs.worker")
@@ -82,7 +82,7 @@ class Settler:
         self._consumer = station.consumer
         self._clock = station.clock
         self._backoff = Backoff(station.random)
-        self._complaints = Complaints()
+        self._complaints = station.complaints
         self._piles: list[Pile] = []
         self._open: dict[WorkerQueue, Pile] = {}
         self._flushing: asyncio.Task[None] | None = None
@@ -189,7 +189,7 @@ class Settler:
             rest: list[Written] = []
             for one, answer in zip(written, answers, strict=True):
                 if isinstance(answer, Unavailable | OutcomeUnknown):
-                    self._complaints.say(type(answer).__name__, "settle: %s; trying on", answer)
+                    self._complaints.trying_on("settle", answer)
                     rest.append(one)
                     await self._heal(one.queue, answer)
                 elif isinstance(answer, StreamJobsError):

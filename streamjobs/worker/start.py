@@ -69,7 +69,20 @@ class Starter:
         """Return how many more claims could start now."""
         if self._lone or self.stopping:
             return 0
-        return self._concurrency - self._runner.running - self.waiting
+        return self._slots() - self._runner.running - self.waiting
+
+    def _slots(self) -> int:
+        """Return the slots: those of handlers that do not end are replaced, but only once over.
+
+        Plain functions that hang would else take threads without end.
+        """
+        beyond = max(0, self._runner.stuck - self._concurrency)
+        if beyond:
+            self._station.complaints.say(
+                "stuck", "%d handlers do not end, so only %d slots are left: restart this worker",
+                self._runner.stuck, max(0, self._concurrency - beyond),
+            )  # fmt: skip
+        return self._concurrency - beyond
 
     def add(self, queue: WorkerQueue, claims: list[Claim]) -> None:
         """Take claims in, and start what can be started."""
@@ -86,7 +99,7 @@ class Starter:
         if self.stopping:
             return
         now = monotonic()
-        ready, runner, most = self._ready, self._runner, self._concurrency
+        ready, runner, most = self._ready, self._runner, self._slots()
         while ready and runner.running + self._marking < most and not self._lone:
             execution = ready.popleft()
             if execution.queue.holds(execution):

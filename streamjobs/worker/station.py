@@ -10,6 +10,7 @@ from streamjobs.client.aio import AsyncExecutor
 from streamjobs.core.options import WorkerOptions
 from streamjobs.worker.clock import Pulse, ServerClock
 from streamjobs.worker.execution import WorkerQueue
+from streamjobs.worker.service import Complaints
 
 
 class Station(msgspec.Struct, frozen=True, eq=False):
@@ -20,9 +21,10 @@ class Station(msgspec.Struct, frozen=True, eq=False):
     queues: list[WorkerQueue]
     options: WorkerOptions
     consumer: str
-    random: Random
-    clock: ServerClock
-    pulse: Pulse
+    random: Random = msgspec.field(default_factory=Random)
+    clock: ServerClock = msgspec.field(default_factory=ServerClock)
+    pulse: Pulse = msgspec.field(default_factory=Pulse)
+    complaints: Complaints = msgspec.field(default_factory=Complaints)
 
 
 def new_consumer() -> str:

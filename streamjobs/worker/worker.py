@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from random import Random
 from typing import Any
 
 from streamjobs.client import Connections
@@ -14,14 +13,13 @@ from streamjobs.core.registry import Handler
 from streamjobs.protocol import leases
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker.burst import Burst
-from streamjobs.worker.clock import Pulse, ServerClock
 from streamjobs.worker.deadlines import Deadlines
 from streamjobs.worker.execution import Ending, Execution, WorkerQueue
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.lease import LeaseKeeper
 from streamjobs.worker.promote import LONGEST_S, Promoter
 from streamjobs.worker.run import Runner
-from streamjobs.worker.service import HEALABLE, Backoff, Complaints, Service, run_service, until
+from streamjobs.worker.service import HEALABLE, Backoff, Service, run_service, until
 from streamjobs.worker.settle import Settler
 from streamjobs.worker.start import Starter
 from streamjobs.worker.station import Station, new_consumer
@@ -56,9 +54,7 @@ class Worker:
         self._aborting = asyncio.Event()
         self._queues = [WorkerQueue(QueueKeys(namespace, name), options.ms("lease")) for name in queues]
         self.consumer = new_consumer()
-        self._station = Station(
-            connections.aio(), namespace, self._queues, options, self.consumer, Random(), ServerClock(), Pulse()
-        )
+        self._station = Station(connections.aio(), namespace, self._queues, options, self.consumer)
         self.ready = asyncio.Event()
         """Set once the server has been reached and jobs are being fetched."""
 
@@ -98,7 +94,7 @@ class Worker:
 
     async def _join(self) -> bool:
         """Reach the server, make the groups, settle on leases; False when stopped before that worked."""
-        backoff, complaints = Backoff(self._station.random), Complaints()
+        backoff = Backoff(self._station.random)
         stopped = asyncio.create_task(self._stopping.wait())
         try:
             while not stopped.done():
@@ -109,7 +105,7 @@ class Worker:
                         joining.result()
                         return True
                 except HEALABLE as error:
-                    complaints.say("join", "cannot start yet: %s; trying on", error)
+                    self._station.complaints.trying_on("cannot start yet", error)
                     await until(self._stopping, backoff.pause_s())
                 finally:
                     await end([joining])
@@ -174,7 +170,7 @@ class Worker:
 
     def _spawn(self, service: Service) -> "asyncio.Task[None]":
         return asyncio.create_task(
-            run_service(service, self._stopping, Complaints(), self._station.random),
+            run_service(service, self._stopping, self._station.complaints, self._station.random),
             name=f"streamjobs-{service.name}",
         )
 

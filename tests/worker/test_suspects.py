@@ -15,7 +15,6 @@ import pytest
 from streamjobs import Context, Retry, StreamJobs
 from streamjobs.core.job import Claim
 from streamjobs.protocol import leases
-from streamjobs.worker.clock import Pulse, ServerClock
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.run import Runner
 from streamjobs.worker.settle import Settler
@@ -33,9 +32,7 @@ class Bench:
         self._server = queue
         self.queue = WorkerQueue(queue.keys, 60_000)
         options = msgspec.structs.replace(FAST, concurrency=concurrency)
-        station = Station(
-            app.connections.aio(), app.namespace, [self.queue], options, "me", Random(1), ServerClock(), Pulse()
-        )
+        station = Station(app.connections.aio(), app.namespace, [self.queue], options, "me", Random(1))
         self.settler = Settler(station)
         self.runner = Runner(app.registry.all(), (), self.settler, Random(1))
         self.starter = Starter(station, self.runner, self.settler)

@@ -4,9 +4,14 @@ import asyncio
 import threading
 from typing import Any
 
+import msgspec
 import pytest
 
 from streamjobs import Cancel, Context, Fixed, JobCancelled, JobFailed, Retry, Snooze, StreamJobs, Temporary
+from streamjobs.worker.run import Runner
+from streamjobs.worker.settle import Settler
+from streamjobs.worker.start import Starter
+from streamjobs.worker.station import Station
 from tests.worker.support import FAST, WITHIN_S, Queue, make_app, messages
 
 ONCE = Retry(max_attempts=1)
@@ -193,3 +198,20 @@ async def test_the_apps_own_rule_names_the_class(url: str, namespace: str, queue
 
     assert b'"k":"quota"' in queue.dead()[0]["history"]
     await app.aclose()
+
+
+async def test_slots_of_handlers_that_do_not_end_are_replaced_once_over(
+    app: StreamJobs, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Plain functions that hang would else take one thread after the other, without end."""
+    station = Station(app.connections.aio(), app.namespace, [], msgspec.structs.replace(FAST, concurrency=5), "me")
+    settler = Settler(station)
+    runner = Runner({}, (), settler, station.random)
+    starter = Starter(station, runner, settler)
+
+    free = []
+    for runner.stuck in (0, 5, 7, 10, 12):
+        free.append(starter.free())
+
+    assert free == [5, 5, 3, 0, -2]
+    assert "7 handlers do not end, so only 3 slots are left" in caplog.text
