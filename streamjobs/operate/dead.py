@@ -112,7 +112,6 @@ def _status(keys: QueueKeys, entry: str, fields: dict[str, bytes]) -> JobStatus:
     """Return a row of the dead stream; a foreign one, without an id, stands under its entry."""
     local = fields.get("id", b"").decode("utf-8", "replace") or entry
     died = entry.partition("-")[0].encode()
-    instead = {"reason": b"", "error": b"", "attempts": b"0", "history": b"[]", "died_at": died}
     status = JobStatus(
         keys.job_id(local),
         keys.queue,
@@ -121,7 +120,7 @@ def _status(keys: QueueKeys, entry: str, fields: dict[str, bytes]) -> JobStatus:
         body=fields.get("body", b""),
         meta=jobs.read_meta(fields.get("meta", b"")),
     )
-    return jobs.dead_status(status, {**instead, **fields, "entry": entry.encode()})
+    return jobs.dead_status(status, {"died_at": died, **fields, "entry": entry.encode()})
 
 
 class Group(msgspec.Struct):
