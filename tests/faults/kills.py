@@ -107,7 +107,6 @@ class Field:
         journal.touch()
         self.workers = [self._start("worker") for _ in range(WORKERS)]
         self.kills = self.hits = 0
-        self._last = -1
 
     def _start(self, role: str, *options: str) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "tests.faults.kills", role, self._url, str(self._journal), *options]
@@ -119,18 +118,20 @@ class Field:
         return self._start("producer", "--first", str(first), "--seconds", str(seconds))
 
     def kill_one(self, chance: random.Random) -> None:
-        """Kill a random worker, see whether it was at work, and put another in its place.
-
-        Not the one that came last: it may have claimed nothing yet, and such kills show little.
-        """
-        place = self._last = chance.choice([place for place in range(WORKERS) if place != self._last])
+        """Kill a random worker, of those at work if there are any, and put another in its place."""
+        places = [place for place in range(WORKERS) if self._at_work(self.workers[place].pid)]
+        place = chance.choice(places or range(WORKERS))
         victim = self.workers[place]
         victim.send_signal(signal.SIGKILL)
         victim.wait()
         self.kills += 1
-        held = Counter(word for word, _, pid in self.entries() if pid == victim.pid)
-        self.hits += held["S"] > held["E"]
+        self.hits += self._at_work(victim.pid)
         self.workers[place] = self._start("worker")
+
+    def _at_work(self, pid: int) -> bool:
+        """Say whether a worker has started more jobs than it has ended."""
+        held = Counter(word for word, _, where in self.entries() if where == pid)
+        return held["S"] > held["E"]
 
     def entries(self) -> list[tuple[str, int, int]]:
         """Return the journal: what happened (J added, S started, E ended), to which job, where."""
