@@ -1,15 +1,21 @@
 -- retire: forget consumers that hold nothing. XGROUP DELCONSUMER drops whatever a consumer still
 -- holds, and what it drops is never delivered again: hence the check, in the same step.
+-- Where one of them was the promoter, another worker is woken to take its place.
 -- Moves: none
--- KEYS: 1 stream, 2 workers
+-- KEYS: 1 stream, 2 workers, 3 promoter, 4 bell
 -- ARGV: consumers
 -- Returns: how many were forgotten
 -- Cost: O(consumers); about 3 us each
-local stream, workers = KEYS[1], KEYS[2]
+-- @include bell
+local stream, workers, promoter, bell = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 redis.call('XACK', stream, 'workers', '0-1')
 local forgotten = 0
 for _, consumer in ipairs(ARGV) do
+  if redis.call('GET', promoter) == consumer then
+    redis.call('DEL', promoter)
+    ring(bell)
+  end
   if #redis.call('XPENDING', stream, 'workers', '-', '+', 1, consumer) == 0 then
     redis.call('XGROUP', 'DELCONSUMER', stream, 'workers', consumer)
     redis.call('HDEL', workers, consumer)

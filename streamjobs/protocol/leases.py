@@ -157,4 +157,4 @@ def release(keys: QueueKeys, consumer: str, lease_ms: int, givebacks: Sequence[G
 
 def retire(keys: QueueKeys, consumers: Sequence[str]) -> Call[int]:
     """Forget those of these consumers that hold nothing."""
-    return Call("retire", [keys.stream, keys.workers], list(consumers), int)
+    return Call("retire", [keys.stream, keys.workers, keys.promoter, keys.bell], list(consumers), int)

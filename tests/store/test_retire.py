@@ -44,3 +44,15 @@ def test_case_A14_many_dead_consumers_go_at_once(store: Store) -> None:
     store.run(leases.retire(store.keys, names))
 
     assert consumers(store) == set()
+
+
+def test_the_promoters_place_is_free_at_once_and_somebody_is_woken(store: Store) -> None:
+    assert store.promote("a").leads
+    assert not store.promote("b").leads
+
+    store.run(leases.retire(store.keys, ["b"]))
+    assert store.command("LLEN", store.keys.bell) == 0
+    store.run(leases.retire(store.keys, ["a"]))
+
+    assert store.command("LLEN", store.keys.bell) == 1
+    assert store.promote("b").leads
