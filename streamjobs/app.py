@@ -95,7 +95,7 @@ class StreamJobs:
         self._lifespan = lifespan
         self._rules = tuple(classify)
         self._timeout_s = names.milliseconds(enqueue_timeout, "enqueue_timeout") / 1000
-        self._senders = Senders(self.connections, namespace, self._timeout_s)
+        self._senders = Senders(self.registry, self.connections, namespace, self._timeout_s)
 
     def use(
         self,
@@ -226,7 +226,7 @@ class StreamJobs:
             InvalidOption: this is not a job id.
         """
         queue, partition, local = names.split_job_id(job_id)
-        return Handle(self.connections, QueueKeys(self.namespace, queue, partition), local)
+        return Handle(self.connections, self.registry, QueueKeys(self.namespace, queue, partition), local)
 
     def make_worker(self, queues: Sequence[str] | None = None, options: WorkerOptions | None = None) -> Worker:
         """Return a worker that does not run yet; needs a running event loop.

@@ -12,6 +12,7 @@ from streamjobs.client import Connections
 from streamjobs.client.talk import atalk, talk
 from streamjobs.core.errors import OutcomeUnknown, ResultTimeout, Unavailable, UsageError
 from streamjobs.core.job import Job
+from streamjobs.core.registry import Registry
 from streamjobs.operate import jobs
 from streamjobs.operate.jobs import JobStatus
 from streamjobs.protocol.keys import QueueKeys
@@ -29,8 +30,11 @@ class Handle(msgspec.Struct, Generic[R], frozen=True, gc=False, eq=False):
     """
 
     _connections: Connections
+    _registry: Registry
     _keys: QueueKeys
     _local: str
+    _kind: str = ""
+    """Empty where it is not known."""
     duplicate: bool = False
     _keeps_result: bool = True
 
@@ -138,7 +142,9 @@ class Handle(msgspec.Struct, Generic[R], frozen=True, gc=False, eq=False):
         return None
 
     def _outcome(self, status: JobStatus) -> R:
-        result: R = jobs.outcome(status)
+        value = jobs.outcome(status)
+        handler = self._registry.find(self._kind)
+        result: R = value if handler is None else handler.signature.result(value)
         return result
 
     def _check_kept(self) -> None:
@@ -149,6 +155,9 @@ class Handle(msgspec.Struct, Generic[R], frozen=True, gc=False, eq=False):
         return ResultTimeout(f"job {self.id} has not ended within {timeout or 0:g} s; it goes on")
 
 
-def handle_of(connections: Connections, keys: QueueKeys, job: Job, local: str, duplicate: bool) -> Handle[Any]:
+def handle_of(
+    connections: Connections, registry: Registry, keys: QueueKeys, job: Job, local: str, duplicate: bool
+) -> Handle[Any]:
     """Make the handle of a job that was sent; of a holder it is not known whether it keeps its result."""
-    return Handle(connections, keys, local, duplicate, duplicate or job.meta.result_ttl_ms > 0)
+    keeps = duplicate or job.meta.result_ttl_ms > 0
+    return Handle(connections, registry, keys, local, job.kind, duplicate, keeps)

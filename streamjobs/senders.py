@@ -6,6 +6,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from streamjobs.client import Connections
+from streamjobs.core.registry import Registry
 from streamjobs.handle import Handle, handle_of
 from streamjobs.producer.aio import AsyncProducer
 from streamjobs.producer.threads import SyncProducer
@@ -17,7 +18,8 @@ ANSWER_S = 3.0
 class Senders:
     """Makes producers when they are first needed."""
 
-    def __init__(self, connections: Connections, namespace: str, timeout_s: float) -> None:
+    def __init__(self, registry: Registry, connections: Connections, namespace: str, timeout_s: float) -> None:
+        self._registry = registry
         self.use(connections, namespace, timeout_s)
 
     def use(self, connections: Connections, namespace: str, timeout_s: float) -> None:
@@ -34,7 +36,7 @@ class Senders:
 
     @property
     def _make_handle(self) -> Any:
-        return partial(handle_of, self._connections)
+        return partial(handle_of, self._connections, self._registry)
 
     def sync(self) -> SyncProducer[Handle[Any]]:
         """Return the producer for plain code."""

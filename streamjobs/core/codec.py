@@ -66,6 +66,7 @@ class Signature:
         self._keyword_only = any(p.kind is p.KEYWORD_ONLY for p in parameters)
         self.positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
         """Names of the arguments that can be given by position, in order."""
+        self._returns = hints.get("return", Any)
         self.struct = self._build(parameters, hints)
         self._decoder = msgspec.json.Decoder(self.struct, dec_hook=_dec_hook)
 
@@ -134,6 +135,20 @@ class Signature:
             self._decoder.decode(body)
         except (ValueError, RecursionError) as error:
             raise UsageError(f"{self.name}: {_reason(error)}") from error
+
+    def result(self, value: Any) -> Any:
+        """Return a kept result as the type that the function is annotated to return.
+
+        Raises:
+            UsageError: it is not of that type, since another version of the function returned it.
+        """
+        try:
+            return msgspec.convert(value, self._returns, str_keys=True, dec_hook=_dec_hook)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"{self.name}: the result is not what it is annotated to return: {error}") from error
+        except (TypeError, NotImplementedError):
+            # No type that could be decoded: the value as JSON had it.
+            return value
 
     def decode(self, body: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return positional and keyword arguments of a body.

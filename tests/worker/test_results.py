@@ -3,11 +3,13 @@
 import asyncio
 import functools
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 
 from streamjobs import JobCancelled, ResultTimeout, State, StreamJobs, UsageError
-from tests.worker.support import FAST, Queue, drain
+from tests.worker.support import FAST, Queue, drain, make_app
 
 
 def plainly(function: Callable[[], Awaitable[int]]) -> Callable[[], Awaitable[int]]:
@@ -103,3 +105,34 @@ async def test_a_result_that_is_not_kept_is_refused_at_once(app: StreamJobs) -> 
 
     with pytest.raises(UsageError, match="keeps no result"):
         await handle.result()
+
+
+async def test_a_result_has_the_type_that_the_handler_is_annotated_with(app: StreamJobs) -> None:
+    @app.job(name="typed")
+    async def typed() -> dict[int, tuple[datetime, UUID]]:
+        return {7: (datetime(2026, 1, 2, tzinfo=UTC), UUID(int=5))}
+
+    handle = await typed.enqueue()
+    await drain(app)
+
+    assert await handle.result(5) == {7: (datetime(2026, 1, 2, tzinfo=UTC), UUID(int=5))}
+    assert await app.handle(handle.id).result(5) == {"7": ["2026-01-02T00:00:00Z", str(UUID(int=5))]}
+
+
+async def test_a_result_of_another_version_of_the_handler_is_told(app: StreamJobs, url: str, namespace: str) -> None:
+    @app.job(name="changes")
+    async def changes() -> str:
+        return "text"
+
+    other = make_app(url, namespace)
+
+    @other.job(name="changes")
+    async def changed() -> int:
+        return 1
+
+    handle = await changed.enqueue()
+    await drain(app)
+
+    with pytest.raises(UsageError, match="changes: the result is not what it is annotated to return"):
+        await handle.result(5)
+    await other.aclose()
