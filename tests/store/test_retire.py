@@ -50,9 +50,17 @@ def test_the_promoters_place_is_free_at_once_and_somebody_is_woken(store: Store)
     assert store.promote("a").leads
     assert not store.promote("b").leads
 
-    store.run(leases.retire(store.keys, ["b"]))
-    assert store.command("LLEN", store.keys.bell) == 0
     store.run(leases.retire(store.keys, ["a"]))
 
     assert store.command("LLEN", store.keys.bell) == 1
     assert store.promote("b").leads
+
+
+def test_nobody_is_woken_for_nothing(store: Store) -> None:
+    store.promote("a")
+    store.promote("b")
+
+    store.run(leases.retire(store.keys, ["b"]))
+    store.run(leases.retire(store.keys, ["a"]))
+
+    assert store.command("EXISTS", store.keys.bell) == 0
