@@ -27,7 +27,8 @@ from streamjobs.kind import Kind, make_meta
 from streamjobs.protocol.keys import DEFAULT_NAMESPACE, QueueKeys
 from streamjobs.senders import Senders
 from streamjobs.worker.context import Context
-from streamjobs.worker.process import leave, run_until_signalled
+from streamjobs.worker.process import leave, run_supervised, run_until_signalled
+from streamjobs.worker.start import Duty
 from streamjobs.worker.worker import Worker, running
 
 P = ParamSpec("P")
@@ -228,11 +229,15 @@ class StreamJobs:
         queue, partition, local = names.split_job_id(job_id)
         return Handle(self.connections, self.registry, QueueKeys(self.namespace, queue, partition), local)
 
-    def make_worker(self, queues: Sequence[str] | None = None, options: WorkerOptions | None = None) -> Worker:
+    def make_worker(
+        self, queues: Sequence[str] | None = None, options: WorkerOptions | None = None, *, duty: Duty = Duty.ALL
+    ) -> Worker:
         """Return a worker that does not run yet; needs a running event loop.
 
         Args:
             queues: the queues to serve; default all queues of the registered kinds.
+            options: how it works.
+            duty: which claims it starts, as one of several processes that share the work.
         """
         if isinstance(queues, str):
             raise InvalidOption(f"queues={queues!r:.80}: expected a list of names")
@@ -248,6 +253,7 @@ class StreamJobs:
             options or WorkerOptions(),
             lifespan=None if lifespan is None else lambda: lifespan(self),
             rules=self._rules,
+            duty=duty,
         )
 
     def worker(
@@ -276,10 +282,22 @@ class StreamJobs:
         second signal came.
         """
         options = (options or WorkerOptions()).changed(changes)
+        return self._run(lambda: run_until_signalled(self.make_worker(queues, options)))
 
+    def run_child(self, line: int, duty: Duty, queues: Sequence[str] | None, options: WorkerOptions) -> int:
+        """Run a worker as one child of a supervisor, tied to it by this socket; return the exit code.
+
+        Raises:
+            InvalidOption: the app is on memory://, which no two processes share.
+        """
+        if self.connections.target.scheme == "memory":
+            raise InvalidOption("memory:// is seen by one process alone: use a server, embedded://PATH, or -w 1")
+        return self._run(lambda: run_supervised(self.make_worker(queues, options, duty=duty), line))
+
+    def _run(self, run: Callable[[], Awaitable[int]]) -> int:
         async def work() -> int:
             try:
-                code = await run_until_signalled(self.make_worker(queues, options))
+                code = await run()
             finally:
                 await self.aclose()
             await leave(code)

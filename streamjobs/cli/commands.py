@@ -144,6 +144,7 @@ class Root(LazyGroup):
         """
         settings = Settings()
         words = list(sys.argv[1:] if args is None else args) or ["--help"]
+        settings.words = tuple(words)
         try:
             with self.make_context(prog_name or "streamjobs", words, obj=settings, **extra) as ctx:
                 code = self.invoke(ctx)

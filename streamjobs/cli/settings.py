@@ -25,7 +25,7 @@ PATIENCE_S = 5.0
 """How long a command tries to reach the server."""
 _PAUSE_S = 0.2
 GENERAL = {"url", "namespace", "app", "color"}
-WORKER = {"queues", "concurrency", "lease", "sweep", "grace", "log_format"}
+WORKER = {"queues", "concurrency", "processes", "lease", "sweep", "grace", "log_format"}
 
 
 class Settings:
@@ -33,6 +33,8 @@ class Settings:
 
     def __init__(self) -> None:
         self.flags: dict[str, Any] = {}
+        self.words: tuple[str, ...] = ()
+        """The whole command line, without the program's name."""
 
     @property
     def as_json(self) -> bool:

@@ -1,8 +1,9 @@
 """`streamjobs worker`."""
 
 import logging
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +14,11 @@ from streamjobs.cli.params import Names, flat
 from streamjobs.cli.settings import settings
 from streamjobs.core.errors import InvalidOption
 
+if TYPE_CHECKING:
+    from streamjobs.app import StreamJobs
+
 _PASSED_ON = ("concurrency", "lease", "sweep", "grace")
+_processes = params.numbers(1, 256)
 _FORMATS = click.Choice(["text", "json"])
 
 
@@ -21,12 +26,15 @@ _FORMATS = click.Choice(["text", "json"])
 @click.option("-A", "--app", "app_path", metavar="MODULE:APP", help="The app, such as jobs:app.")
 @click.option("-Q", "--queue", "queues", type=params.queues, multiple=True, metavar="Q[,Q…]", help="Queues to serve.")
 @click.option("-c", "--concurrency", type=params.number, metavar="N", help="Jobs that run at once; default 100.")
+@click.option("-w", "--processes", type=_processes, metavar="N", help="Processes that each run so many; default 1.")
 @click.option("--lease", type=params.duration, help="How long a job's worker may be silent; default 15s.")
 @click.option("--sweep", type=params.duration, help="How often silent workers' jobs are looked for; default 5s.")
 @click.option("--grace", type=params.duration, help="What running jobs get to end when stopped; default 25s.")
 @click.option("--burst", is_flag=True, help="End when nothing waits, runs or retries.")
 @click.option("--log-format", type=_FORMATS, help="Default text.")
-def worker(app_path: str | None, queues: Names, burst: bool, **given: Any) -> int:
+@click.option("--line", type=params.number, hidden=True, help="The socket to the supervisor that started this.")
+@click.option("--quarantine", is_flag=True, hidden=True, help="Run nothing but suspects.")
+def worker(app_path: str | None, queues: Names, burst: bool, line: int | None, quarantine: bool, **given: Any) -> int:
     """Run jobs until told to stop.
 
     SIGTERM or Ctrl-C: nothing more is started, running jobs get the grace time. A second one: at once.
@@ -39,13 +47,41 @@ def worker(app_path: str | None, queues: Names, burst: bool, **given: Any) -> in
         raise InvalidOption("which app? Name it with -A MODULE:APP, such as -A jobs:app")
     level = logging.DEBUG if settings().verbose else logging.WARNING if settings().quiet else logging.INFO
     with logging_to_stderr(chosen["log_format"] or "text", level):
+        if line is None and (chosen["processes"] or 1) > 1:
+            return _supervise(settings().words, chosen["processes"], burst=burst)
         app = settings().app(app_path, short=False)
-        return app.run_worker(names or None, burst=burst, **options)
+        if line is None:
+            return app.run_worker(names or None, burst=burst, **options)
+        return _run_child(app, line, names or None, {"burst": burst, **options}, quarantine=quarantine)
+
+
+def _supervise(words: tuple[str, ...], processes: int, *, burst: bool) -> int:
+    """Run this same command line in several children."""
+    import asyncio
+
+    from streamjobs.worker.supervise import Supervisor
+
+    async def work() -> int:
+        command = [sys.executable, "-m", "streamjobs", *words]
+        return await Supervisor(command, processes, burst=burst).run()
+
+    return asyncio.run(work())
+
+
+def _run_child(
+    app: "StreamJobs", line: int, queues: list[str] | None, options: dict[str, Any], *, quarantine: bool
+) -> int:
+    """Run one of the children that `_supervise` starts."""
+    from streamjobs.core.options import WorkerOptions
+    from streamjobs.worker.start import Duty
+
+    return app.run_child(line, Duty.SUSPECTS if quarantine else Duty.ORDINARY, queues, WorkerOptions(**options))
 
 
 _READ: dict[str, Callable[[str], Any]] = {
     "queues": params.queues,
     "concurrency": params.number,
+    "processes": _processes,
     "log_format": lambda text: _FORMATS.convert(text, None, None),
 }
 

@@ -28,12 +28,15 @@ class Renewal(msgspec.Struct, frozen=True):
 
 
 class Giveback(msgspec.Struct, frozen=True):
-    """One claim to release: marks to take back, and whether it waited in vain for a process of its own."""
+    """One claim to release: marks to take back, whether it waited in vain for a process of its own, and
+    whether it is left for such a process, which finds it by its sweep: no bell rings.
+    """
 
     entry: bytes
     deliveries: int
     mark: int
     held_alone: bool = False
+    quiet: bool = False
 
 
 class Joined(msgspec.Struct, frozen=True):
@@ -151,7 +154,7 @@ def release(keys: QueueKeys, consumer: str, lease_ms: int, givebacks: Sequence[G
     """Give claims back for another worker to take at once."""
     words: list[Word] = [consumer, lease_ms]
     for item in givebacks:
-        words += (item.entry, item.deliveries, item.mark, int(item.held_alone))
+        words += (item.entry, item.deliveries, item.mark, 2 if item.quiet else int(item.held_alone))
     return Call("release", [keys.stream, keys.released, keys.suspects, keys.bell, keys.totals], words, pairs)
 
 

@@ -83,14 +83,14 @@ def death(execution: Execution, decision: Bury, consumer: str, now_ms: int) -> D
     return Death(ending(execution, dead(decision.reason, error)), decision.reason, error, attempts, history)
 
 
-def giveback(execution: Execution, *, held_alone: bool = False) -> Giveback:
+def giveback(execution: Execution, *, held_alone: bool = False, quiet: bool = False) -> Giveback:
     """Return what is written of a claim given back: a start that does not count is taken back.
 
     A first delivery is never marked, and its start would be presumed a crash by the next holder: hence -1.
     """
     claim = execution.claim
     mark = int(execution.first or execution.marked)
-    return Giveback(claim.entry, claim.deliveries, mark, held_alone)
+    return Giveback(claim.entry, claim.deliveries, mark, held_alone, quiet)
 
 
 def counters(decision: Retry | Snooze | Bury) -> tuple[str, ...]:

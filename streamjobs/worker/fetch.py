@@ -135,9 +135,11 @@ class Fetcher:
         if queue.rung and free > 0:
             queue.rung = False
             taken = await self._executor.run(leases.take(queue.keys, self._consumer, free, monotonic()))
+            left = self._starter.left
             self._starter.add(queue, taken)
-            # There may be more than fitted; another worker may have room for them.
-            queue.rung = len(taken) == free
+            # There may be more than fitted. But what was left to another process is in the set again, and would
+            # be taken for ever: what else is there must then wait for a sweep.
+            queue.rung = len(taken) == free and self._starter.left - left < free
         if monotonic() >= queue.next_sweep:
             await self._sweep(queue)
 

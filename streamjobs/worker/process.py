@@ -1,13 +1,15 @@
-"""Run one worker as a process does: until a signal, and at once after a second one."""
+"""Run one worker as a process does: until a signal, and at once after a second one; or until its supervisor says so."""
 
 import asyncio
 import gc
 import logging
 import os
 import signal
+import socket
 import sys
 from contextlib import suppress
 
+from streamjobs.worker.line import ABORT, READY, SUSPECT
 from streamjobs.worker.worker import Worker
 
 log = logging.getLogger("streamjobs.worker")
@@ -48,6 +50,58 @@ async def run_until_signalled(worker: Worker) -> int:
     if len(received) > 1:
         return 128 + received[1]
     return 0 if clean else 1
+
+
+async def run_supervised(worker: Worker, descriptor: int) -> int:
+    """Run the worker until the parent says so or is gone, or until a signal; return the exit code.
+
+    Only the parent can end it at once: a service manager may send its signals to parent and child alike.
+
+    Returns:
+        0 after a clean end, 1 if handlers outlived the grace time.
+    """
+    _spare_collections()
+    loop = asyncio.get_running_loop()
+    with socket.socket(fileno=descriptor) as line:
+        # What handlers start must not keep it open.
+        line.set_inheritable(False)
+        line.setblocking(False)
+        worker.on_left = lambda: _say(line, SUSPECT)
+        told = asyncio.create_task(_tell_when_ready(worker, line))
+        loop.add_reader(line, _on_words, worker, line)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, worker.stop)
+        try:
+            return 0 if await worker.run() else 1
+        finally:
+            told.cancel()
+            loop.remove_reader(line)
+
+
+async def _tell_when_ready(worker: Worker, line: socket.socket) -> None:
+    await worker.ready.wait()
+    _say(line, READY)
+
+
+def _say(line: socket.socket, word: bytes) -> None:
+    # A parent that is frozen reads nothing, and one that is dead is noticed elsewhere.
+    with suppress(OSError):
+        line.send(word)
+
+
+def _on_words(worker: Worker, line: socket.socket) -> None:
+    try:
+        words = line.recv(4096)
+    except BlockingIOError:
+        return
+    except OSError:
+        words = b""
+    if not words:
+        log.warning("worker %s is stopping: its supervisor is gone", worker.consumer)
+        asyncio.get_running_loop().remove_reader(line)
+    worker.stop()
+    if ABORT in words:
+        worker.abort()
 
 
 async def leave(code: int) -> None:

@@ -120,9 +120,11 @@ class Settler:
             case _:
                 assert_never(decision)
 
-    def release(self, execution: Execution, *, held_alone: bool = False) -> None:
-        """Give a claim back; `held_alone` when it waited in vain for a process of its own."""
-        self._add("release", execution, endings.giveback(execution, held_alone=held_alone))
+    def release(self, execution: Execution, *, held_alone: bool = False, quiet: bool = False) -> None:
+        """Give a claim back; `held_alone` when it waited in vain for a process of its own, `quiet` when one will
+        look for it.
+        """
+        self._add("release", execution, endings.giveback(execution, held_alone=held_alone, quiet=quiet))
 
     def _successes(self, execution: Execution, run_s: float) -> Successes:
         pile = self._pile(execution.queue)

@@ -2,13 +2,15 @@
 
 A claim that was delivered before may have killed its process. One such start is presumed of every
 claim of a dead worker, so it starts again in company, marked. With two unsettled starts it runs
-alone in the process, so that a third one blames nobody else; with three it is dead.
+alone in the process, so that a third one blames nobody else; with three it is dead. Where a
+supervisor keeps a child for those, the others leave them to it.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from enum import Enum
 from time import monotonic
 from typing import Any
 
@@ -34,11 +36,34 @@ STALE_S = 0.5
 """A claim that has not started within this time goes to a worker that may have a free slot."""
 
 
+class Duty(Enum):
+    """Which claims a worker starts."""
+
+    ALL = "all"
+    """A process of its own: suspects too, alone, while everything else waits."""
+    ORDINARY = "ordinary"
+    """All but suspects: another process of the group runs those."""
+    SUSPECTS = "suspects"
+    """Nothing else."""
+
+
 class Starter:
     """Holds what was fetched and not started, and starts it as slots come free."""
 
-    def __init__(self, station: Station, runner: Runner, settler: Settler) -> None:
+    def __init__(
+        self,
+        station: Station,
+        runner: Runner,
+        settler: Settler,
+        duty: Duty = Duty.ALL,
+        on_left: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`on_left`: called after each suspect that an ordinary worker left to others."""
         self._station = station
+        self._duty = duty
+        self._on_left = on_left
+        self.left = 0
+        """Suspects that were left to others."""
         self._runner = runner
         self._settler = settler
         self._concurrency = station.options.concurrency
@@ -126,7 +151,11 @@ class Starter:
         elif crashes < ALONE_FROM:
             self._marking += 1
             self._spawn(self._mark_and_start(execution))
-        elif execution.claim.releases >= ENOUGH_RELEASES:
+        elif self._duty is Duty.ORDINARY:
+            self._settler.release(execution, quiet=True)
+            self.left += 1
+            self._on_left()
+        elif execution.claim.releases >= ENOUGH_RELEASES and self._duty is Duty.ALL:
             self._runner.start(execution)
         elif self._lone:
             self._settler.release(execution, held_alone=True)
@@ -144,7 +173,10 @@ class Starter:
             marked = await self._mark(execution)
         finally:
             self._marking -= 1
-        if marked:
+        if marked and self._duty is Duty.SUSPECTS:
+            # No suspect: others start it. Marked and taken back, it keeps the name of who is presumed to have died.
+            self._settler.release(execution)
+        elif marked:
             self._runner.start(execution)
         self._on_end()
 

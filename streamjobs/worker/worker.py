@@ -6,7 +6,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
+import msgspec
+
 from streamjobs.client import Connections
+from streamjobs.client.aio import AsyncExecutor
 from streamjobs.core.classify import Rule
 from streamjobs.core.options import WorkerOptions
 from streamjobs.core.registry import Handler
@@ -18,10 +21,11 @@ from streamjobs.worker.execution import Ending, Execution, WorkerQueue
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.lease import LeaseKeeper
 from streamjobs.worker.promote import LONGEST_S, Promoter
+from streamjobs.worker.quarantine import Quarantine
 from streamjobs.worker.run import Runner
 from streamjobs.worker.service import HEALABLE, Backoff, Service, run_service, until
 from streamjobs.worker.settle import Settler
-from streamjobs.worker.start import Starter
+from streamjobs.worker.start import Duty, Starter
 from streamjobs.worker.station import Station, new_consumer
 from streamjobs.worker.upkeep import Upkeep
 from streamjobs.worker.winddown import WindDown, end, end_run
@@ -44,7 +48,11 @@ class Worker:
         *,
         lifespan: Lifespan | None = None,
         rules: tuple[Rule, ...] = (),
+        duty: Duty = Duty.ALL,
     ) -> None:
+        self._duty = duty
+        if duty is Duty.SUSPECTS:
+            options = msgspec.structs.replace(options, concurrency=1, burst=False)
         self._connections = connections
         self._handlers = handlers
         self._options = options
@@ -57,6 +65,8 @@ class Worker:
         self._station = Station(connections.aio(), namespace, self._queues, options, self.consumer)
         self.ready = asyncio.Event()
         """Set once the server has been reached and jobs are being fetched."""
+        self.on_left: Callable[[], None] = lambda: None
+        """Called after each suspect that was left to another process."""
 
     def stop(self) -> None:
         """Start nothing more, give running handlers the grace time, then end. Harmless to repeat."""
@@ -135,17 +145,14 @@ class Worker:
         sleeper = self._connections.aio(block_ms=round(LONGEST_S * 1000))
         stack.push_async_callback(reader.aclose)
         stack.push_async_callback(sleeper.aclose)
-        starter = Starter(station, runner, settler)
-        fetcher = Fetcher(station, reader, starter, runner)
-        promoter = Promoter(station, sleeper, fetcher)
-        services: list[Service] = [
-            Deadlines(station, runner, starter),
-            Upkeep(station),
-        ]
+        starter = Starter(station, runner, settler, self._duty, self.on_left)
+        fetcher, promoter = self._fetching(reader, sleeper, starter, runner)
+        services: list[Service] = [Deadlines(station, runner, starter), Upkeep(station)]
         if options.burst:
             services.append(Burst(station, fetcher, starter, settler, self.stop))
         tasks = [self._spawn(service) for service in services]
-        fetching, promoting = self._spawn(fetcher), self._spawn(promoter)
+        fetching = self._spawn(fetcher)
+        promoting = self._spawn(promoter) if promoter else fetching
         names = ", ".join(queue.keys.queue for queue in self._queues)
         log.info("worker %s serves %s with %d slots", self.consumer, names, options.concurrency)
         self.ready.set()
@@ -160,13 +167,23 @@ class Worker:
         finally:
             self._stopping.set()
             ending = WindDown(station, self._aborting, settler, runner, starter)
-            await ending.give_up_bell(promoter, promoting)
+            if promoter:
+                await ending.give_up_bell(promoter, promoting)
             clean = await ending.run(fetcher, fetching)
             await end([*tasks, fetching, promoting, stopped])
         for future in watched:
             if future.done() and not future.cancelled() and (error := future.exception()):
                 raise error
         return clean
+
+    def _fetching(
+        self, reader: AsyncExecutor, sleeper: AsyncExecutor, starter: Starter, runner: Runner
+    ) -> tuple[Fetcher, Promoter | None]:
+        """Return what fetches, and what listens to the bell: not where a ring would be heard in vain."""
+        if self._duty is Duty.SUSPECTS:
+            return Quarantine(self._station, reader, starter, runner, self.stop), None
+        fetcher = Fetcher(self._station, reader, starter, runner)
+        return fetcher, Promoter(self._station, sleeper, fetcher)
 
     def _spawn(self, service: Service) -> "asyncio.Task[None]":
         return asyncio.create_task(

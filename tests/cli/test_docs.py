@@ -49,7 +49,7 @@ def test_every_command_and_option_is_documented(words: tuple[str, ...]) -> None:
     options = [
         param
         for param in command(words).params
-        if isinstance(param, click.Option) and not isinstance(param, GlobalOption)
+        if isinstance(param, click.Option) and not isinstance(param, GlobalOption) and not param.hidden
     ]
 
     assert missing(options, text) == []

@@ -183,7 +183,8 @@ def test_worker_needs_an_app() -> None:
         (["--lease", "1ms"], "lease"),
         (["--grace", "soon"], "--grace"),
         (["-Q", "a,,b"], "queue ''"),
-        (["-w", "2"], "-w"),
+        (["-w", "0"], "--processes"),
+        (["-w", "many"], "--processes"),
         (["--log-format", "xml"], "--log-format"),
     ],
 )

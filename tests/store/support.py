@@ -99,8 +99,10 @@ class Store:
         self.silence(claims, holder)
         return self.sweep(consumer)
 
-    def release(self, *claims: Claim, consumer: str = "a", mark: int = 0, alone: bool = False) -> leases.Words:
-        items = [leases.Giveback(claim.entry, claim.deliveries, mark, alone) for claim in claims]
+    def release(
+        self, *claims: Claim, consumer: str = "a", mark: int = 0, alone: bool = False, quiet: bool = False
+    ) -> leases.Words:
+        items = [leases.Giveback(claim.entry, claim.deliveries, mark, alone, quiet) for claim in claims]
         return self.run(leases.release(self.keys, consumer, LEASE_MS, items))
 
     def take(self, consumer: str = "b", most: int = 100) -> list[Claim]:

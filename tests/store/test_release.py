@@ -38,6 +38,22 @@ def test_bell_rings_once(store: Store) -> None:
     assert store.command("LLEN", store.keys.bell) == 1
 
 
+def test_one_that_is_left_for_a_process_of_its_own_rings_no_bell(store: Store) -> None:
+    """Whom it woke would only give it back; a sweep finds it, and so does a take."""
+    left, given = store.started(2)
+
+    store.release(left, mark=1, quiet=True)
+    assert store.command("LLEN", store.keys.bell) == 0
+    assert store.totals()["released"] == 1
+    assert store.state(left.entry.decode()) == "waiting"
+
+    store.release(given)
+    assert store.command("LLEN", store.keys.bell) == 1
+    assert sorted((one.entry, one.marks, one.releases) for one in store.take("b")) == [
+        (left.entry, -1, 0), (given.entry, 0, 0),
+    ]  # fmt: skip
+
+
 def test_refused_ones_ring_no_bell_and_count_nothing(store: Store) -> None:
     [claim] = store.started(1)
 

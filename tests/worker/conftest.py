@@ -6,6 +6,7 @@ import pytest
 
 from streamjobs import StreamJobs
 from streamjobs.core import failpoints
+from tests.worker.bench import Gate
 from tests.worker.support import Arm, Queue, make_app
 
 
@@ -30,6 +31,14 @@ def queue(backend_url: str, namespace: str) -> Iterator[Queue]:
     queue = Queue(backend_url, namespace)
     yield queue
     queue.close()
+
+
+@pytest.fixture
+async def gate(app: StreamJobs, queue: Queue) -> AsyncIterator[Gate]:
+    queue.make_group()
+    gate = Gate(app)
+    yield gate
+    gate.go_on.set()
 
 
 @pytest.fixture

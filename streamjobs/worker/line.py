@@ -1,0 +1,10 @@
+"""What a supervisor and its children say to each other: single letters, each of which may come again."""
+
+STOP = b"s"
+"""From the parent: stop in peace."""
+ABORT = b"a"
+"""From the parent: end at once."""
+READY = b"r"
+"""From the child: it works."""
+SUSPECT = b"u"
+"""From the child: a suspect was left to the child for those."""

@@ -1,0 +1,283 @@
+"""`-w N`: children that work, that are replaced when they die, and that end with their supervisor."""
+
+import asyncio
+import fcntl
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from streamjobs import StreamJobs
+from streamjobs.core.options import EnqueueOptions
+from streamjobs.core.retry import Exponential
+from streamjobs.worker.supervise import CrashedAtStart, Supervisor
+from tests.worker.support import Queue, make_app
+
+ROOT = Path(__file__).parents[2]
+PATIENT_S = 40.0
+SHORT = ("--lease", "500ms", "--sweep", "100ms")
+AT_ONCE = Exponential(base=0.001, cap=0.01)
+
+
+class Group:
+    """A supervisor and its children, seen by what they print together."""
+
+    def __init__(self, environment: dict[str, str], *words: str) -> None:
+        self.said: list[str] = []
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "streamjobs", "worker", *words],
+            cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+        # A line that never comes must not hold up the tests for ever.
+        self._alarm = threading.Timer(PATIENT_S, self._process.kill)
+        self._alarm.start()
+
+    def await_line(self, pattern: str) -> re.Match[str]:
+        """Read on until a line matches."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.said.append(line)
+            if found := re.search(pattern, line):
+                return found
+        raise AssertionError(f"no line matches {pattern!r}:\n{''.join(self.said)}")
+
+    def await_lines(self, *patterns: str) -> None:
+        """Read on until each has matched a line, in whatever order."""
+        left = set(patterns)
+        while left:
+            line = self.await_line("|".join(left)).string
+            left = {pattern for pattern in left if not re.search(pattern, line)}
+
+    def await_children(self, number: int) -> list[int]:
+        """Wait until so many more children work; return their process ids."""
+        return [int(self.await_line(r"worker \S*-(\d+)-[0-9a-f]{8} serves")[1]) for _ in range(number)]
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def end(self) -> int:
+        """Wait until every process has ended; return the supervisor's exit code."""
+        # The children hold the other end too.
+        assert self._process.stdout is not None
+        self.said += self._process.stdout.readlines()
+        return self._process.wait()
+
+    def count(self, pattern: str) -> int:
+        """Return how many lines match, of those read."""
+        return sum(bool(re.search(pattern, line)) for line in self.said)
+
+    def close(self) -> None:
+        self._process.kill()
+        self.end()
+        self._alarm.cancel()
+        self._alarm.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+Start = Callable[..., Group]
+
+
+class Barrier:
+    """Where jobs wait until it opens, also those that come later."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.open("w")
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def open(self) -> None:
+        self._file.close()
+
+
+@pytest.fixture
+def barrier(tmp_path: Path) -> Iterator[Barrier]:
+    barrier = Barrier(tmp_path / "barrier")
+    yield barrier
+    barrier.open()
+
+
+@pytest.fixture
+def start(server_url: str, namespace: str, barrier: Barrier) -> Iterator[Start]:
+    """Start a group with these further words on its command line."""
+    environment = {
+        **os.environ,
+        "STREAMJOBS_URL": server_url,
+        "STREAMJOBS_TEST_NAMESPACE": namespace,
+        "STREAMJOBS_TEST_BARRIER": str(barrier.path),
+    }
+    with ExitStack() as stack:
+
+        def begin(*words: str, app: str = "tests.worker.supervised:app") -> Group:
+            group = Group(environment, "-A", app, *words)
+            stack.callback(group.close)
+            return group
+
+        yield begin
+        # A test that failed must not wait for the grace time.
+        barrier.open()
+
+
+@pytest.fixture
+def sender(server_url: str, namespace: str) -> Iterator[StreamJobs]:
+    app = make_app(server_url, namespace)
+    yield app
+    app.close()
+
+
+def test_children_share_the_work_and_stop_in_peace(
+    start: Start, barrier: Barrier, sender: StreamJobs, queue: Queue
+) -> None:
+    group = start("-w", "2", "-c", "1")
+    children = group.await_children(2)
+    for _ in children:
+        sender.send_sync("waits")
+    workers = {int(group.await_line(r"waits started in (\d+)")[1]) for _ in children}
+
+    group.signal(signal.SIGTERM)
+    group.await_line("the supervisor is stopping")
+    barrier.open()
+
+    assert (group.end(), workers) == (0, set(children))
+    assert queue.totals()["done"] == 2
+    assert queue.length() == 0
+
+
+def test_a_child_that_is_killed_is_replaced_and_its_job_runs_again(
+    start: Start, barrier: Barrier, sender: StreamJobs
+) -> None:
+    group = start("-w", "2", *SHORT)
+    group.await_children(2)
+    sender.send_sync("waits")
+    victim = int(group.await_line(r"waits started in (\d+), attempt 1")[1])
+
+    os.kill(victim, signal.SIGKILL)
+
+    group.await_line(rf"child {victim} was killed by SIGKILL; the next starts in")
+    group.await_lines("waits started in .*, attempt 2", "serves")
+    barrier.open()
+    group.signal(signal.SIGTERM)
+    assert group.end() == 0
+
+
+def test_a_child_that_is_stopped_by_hand_is_replaced(start: Start) -> None:
+    group = start("-w", "2")
+    first, _ = group.await_children(2)
+
+    os.kill(first, signal.SIGTERM)
+
+    group.await_line(f"child {first} ended with exit code 0")
+    group.await_children(1)
+    group.signal(signal.SIGINT)
+    assert group.end() == 0
+
+
+def test_a_poison_job_is_dead_after_three_starts_and_its_neighbours_are_done(
+    start: Start, sender: StreamJobs, queue: Queue
+) -> None:
+    kinds = ["quick"] * 3 + ["poison"] + ["quick"] * 3
+    sender.enqueue_many_sync(sender.job_of(kind, {}, EnqueueOptions()) for kind in kinds)
+
+    group = start("-w", "2", "-c", "3", "--burst", *SHORT)
+
+    assert group.end() == 0, group.said
+    assert group.count("poison started") == 3
+    [dead] = queue.dead()
+    assert (dead["kind"], dead["reason"], dead["attempts"]) == (b"poison", b"crash_limit", b"3")
+    assert (queue.totals()["done"], queue.length()) == (6, 0)
+
+
+def test_a_suspect_runs_alone_while_the_other_children_go_on(
+    start: Start, barrier: Barrier, sender: StreamJobs, queue: Queue
+) -> None:
+    group = start("-w", "2", "-c", "1", *SHORT)
+    group.await_children(2)
+    sender.send_sync("unlucky")
+    alone = int(group.await_line(r"unlucky started in (\d+), attempt 3")[1])
+
+    for _ in range(10):
+        sender.send_sync("quick")
+        assert int(group.await_line(r"quick started in (\d+)")[1]) != alone
+
+    group.signal(signal.SIGTERM)
+    group.await_line("is stopping")
+    barrier.open()
+    assert group.end() == 0
+    assert (queue.totals()["done"], queue.length(), queue.dead()) == (11, 0, [])
+
+
+def test_case_I3_a_second_signal_ends_all_at_once(start: Start, sender: StreamJobs, queue: Queue) -> None:
+    group = start("-w", "2", "--grace", "60s")
+    group.await_children(2)
+    sender.send_sync("waits")
+    group.await_line("waits started")
+
+    group.signal(signal.SIGINT)
+    group.await_line("a second signal")
+    group.signal(signal.SIGTERM)
+
+    assert group.end() == 143
+    assert queue.command("SCARD", queue.keys.released) == 1
+
+
+def test_one_child_that_ran_out_of_time_is_said_by_the_exit_code(start: Start, sender: StreamJobs) -> None:
+    group = start("-w", "2", "--grace", "100ms")
+    group.await_children(2)
+    sender.send_sync("waits")
+    group.await_line("waits started")
+
+    group.signal(signal.SIGTERM)
+
+    assert group.end() == 1
+
+
+def test_children_end_when_their_supervisor_is_killed(
+    start: Start, barrier: Barrier, sender: StreamJobs, queue: Queue
+) -> None:
+    group = start("-w", "2")
+    group.await_children(2)
+    sender.send_sync("waits")
+    group.await_line("waits started")
+
+    group.signal(signal.SIGKILL)
+    group.await_line("its supervisor is gone")
+    barrier.open()
+
+    assert group.end() == -signal.SIGKILL
+    assert group.count("0 given back") == 2
+    assert queue.totals()["done"] == 1
+
+
+@pytest.mark.parametrize(
+    ("app", "words", "said"),
+    [
+        ("tests.worker.no_such_module:app", [], "there is no module"),
+        ("tests.worker.supervised:app", ["-c", "0"], "concurrency=0"),
+        ("tests.worker.supervised:app", ["--url", "memory://"], "memory:// is seen by one process alone"),
+    ],
+    ids=["app", "option", "memory"],
+)
+def test_what_can_never_start_is_said_once(start: Start, app: str, words: list[str], said: str) -> None:
+    group = start("-w", "3", *words, app=app)
+
+    assert group.end() == 2
+    assert (group.count("^error: "), group.count(said), len(group.said)) == (1, 1, 1)
+
+
+async def test_it_gives_up_when_no_child_comes_as_far_as_to_work() -> None:
+    supervisor = Supervisor([sys.executable, "-c", "import os; os._exit(9)"], 3, backoff=AT_ONCE)
+
+    with pytest.raises(CrashedAtStart, match="5 starts in a row came to nothing, the last ended with exit code 9"):
+        await supervisor.run()
+
+
+async def test_a_child_that_cannot_even_be_started_counts_as_one_that_died() -> None:
+    with pytest.raises(CrashedAtStart, match="could not be started"):
+        await asyncio.wait_for(Supervisor(["/no/such/program"], 2, backoff=AT_ONCE).run(), PATIENT_S)
