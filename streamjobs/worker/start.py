@@ -186,6 +186,10 @@ class Starter:
         if not execution.first:
             try:
                 words = await self._say_started(execution)
+            except asyncio.CancelledError:
+                # It may have been marked and does not start: what gives it back takes the mark back too.
+                execution.marked = True
+                raise
             except StreamJobsError as error:
                 log.warning("cannot mark job %s: %s", execution.job_id, error)
                 self._settler.release(execution)
@@ -267,8 +271,10 @@ class Starter:
             if self._tasks:
                 await asyncio.wait(self._tasks)
         except asyncio.CancelledError:
-            for task in self._tasks:
+            tasks = list(self._tasks)
+            for task in tasks:
                 task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             raise
 
     def _on_end(self) -> None:

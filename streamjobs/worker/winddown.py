@@ -108,6 +108,11 @@ class WindDown:
             if execution.runs:
                 execution.abandoned = True
                 self._settler.release(execution)
+        for queue in self._station.queues:
+            for execution in list(queue.held.values()):
+                # A suspect that was on its way to a start when the end came at once.
+                if execution.task is None and not execution.settling:
+                    self._settler.release(execution)
 
 
 def end_run(execution: Execution, ending: Ending) -> None:

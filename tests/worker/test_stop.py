@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from streamjobs import Context, State, StreamJobs, Temporary, WorkerOptions
+from streamjobs.worker.start import Starter
 from tests.worker.support import FAST, WITHIN_S, Flag, Queue, drain, within
 
 ROOT = Path(__file__).parents[2]
@@ -243,3 +244,38 @@ def test_case_I3_a_second_signal_ends_it_at_once(
     assert b"Traceback" not in rest
     assert queue.command("SCARD", queue.keys.released) == (job == "endless")
     assert queue.counts()["retries"] == 0
+
+
+async def test_a_claim_that_is_being_marked_when_the_end_comes_at_once_goes_back_uncharged(
+    real: StreamJobs, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Left alone it would wait out its lease, and its mark would count as one start more that never ended."""
+    attempts: list[int] = []
+
+    @real.job(name="job")
+    async def job(ctx: Context[None]) -> None:
+        attempts.append(ctx.attempt)
+
+    queue.make_group()
+    await job.enqueue()
+    queue.read("dead")
+    queue.silence()
+    asked = asyncio.Event()
+    marking = Starter._say_started
+
+    async def mark_and_hang(self: Starter, execution: Any) -> Any:
+        await marking(self, execution)
+        asked.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Starter, "_say_started", mark_and_hang)
+    worker = real.make_worker(options=FAST)
+    running = asyncio.create_task(worker.run())
+    await within(asked)
+    worker.abort()
+    await running
+    monkeypatch.undo()
+
+    assert queue.command("SCARD", queue.keys.released) == 1
+    await drain(real)
+    assert attempts == [2]
