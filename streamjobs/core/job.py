@@ -77,6 +77,8 @@ class Claim(msgspec.Struct, gc=False):
     """How often it was given back because no process was free to run it alone."""
     starts: str = ""
     """`consumer@ms/delivery` of each start that never ended, oldest first, parted by spaces."""
+    unstarted: int = 0
+    """Earlier deliveries of this entry that are known to have started nothing, or nothing anew."""
     claimed_at: float = 0.0
     """Monotonic seconds at which the lease began or was last renewed."""
 

@@ -100,7 +100,8 @@ class Lane:
         """Forget everything; a forked child must, or two processes would send under one id."""
         self._waiting: deque[Shipment] = deque()
         self._tries = 0
-        self._trouble = ""
+        self._trouble: StreamJobsError | None = None
+        """The last failure since something arrived."""
         self.take_new_id()
 
     def take_new_id(self) -> None:
@@ -159,7 +160,8 @@ class Lane:
 
     def _not_sent(self) -> NotSent:
         why = f": {self._trouble}" if self._trouble else " before its deadline"
-        return NotSent(f"not sent to {self.keys.queue}, nothing was enqueued{why}")
+        word = self._trouble.word if isinstance(self._trouble, Unavailable) else ""
+        return NotSent(f"not sent to {self.keys.queue}, nothing was enqueued{why}", word=word)
 
     def failed(self, sending: Sending, error: StreamJobsError, now: float) -> bool:
         """Take note of a failed try; say whether the same batch is to be sent again.
@@ -167,7 +169,7 @@ class Lane:
         When it is not, its shipments have their outcome or wait in the lane again.
         """
         self._tries += 1
-        self._trouble = str(error)
+        self._trouble = error
         if isinstance(error, OutcomeUnknown):
             sending.unknown = True
         refused = isinstance(error, intake.BatchRefused)
@@ -193,7 +195,7 @@ class Lane:
     def arrived(self, sending: Sending, accepted: Accepted) -> None:
         """Give each shipment of a batch its ids."""
         self._tries = 0
-        self._trouble = ""
+        self._trouble = None
         sending.settle(accepted)
 
     def pause_s(self, sending: Sending, now: float, draw: float) -> float:

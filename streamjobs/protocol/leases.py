@@ -103,14 +103,20 @@ def _foreign(entry: bytes, fields: Sequence[bytes] | None, now: float) -> Claim:
     return Claim(entry, by_name.get(b"kind", b""), by_name.get(b"body", b""), by_name.get(b"meta", b""), claimed_at=now)
 
 
-def _claimed(rows: Sequence[Any], now: float) -> list[Claim]:
+def _claimed(rows: Sequence[Any], now: float, consumer: str = "") -> list[Claim]:
+    own = f"{consumer}@".encode()
     found = []
     for entry, fields, deliveries, suspect, last in rows:
         claim = claims([(entry, fields)], now)[0]
         claim.deliveries = deliveries
         marks, releases, *starts = (suspect or b"0 0").decode().split(" ")
         claim.marks, claim.releases = int(marks), int(releases)
-        claim.starts = " ".join(starts or ([last.decode()] if last else []))
+        if last.startswith(own):
+            # This process lives, and it did not know that it held this: a reply was lost, nothing was started.
+            claim.unstarted = 1
+        elif last and not starts:
+            starts = [last.decode()]
+        claim.starts = " ".join(starts)
         found.append(claim)
     return found
 
@@ -128,7 +134,7 @@ def reclaim(
         "reclaim",
         [keys.stream, keys.released, keys.suspects, keys.totals],
         [clock, consumer, lease_ms, cursor, most, RECLAIM_WINDOW],
-        lambda raw: Swept(raw[0].decode(), _claimed(raw[1:], now)),
+        lambda raw: Swept(raw[0].decode(), _claimed(raw[1:], now, consumer)),
     )
 
 

@@ -41,7 +41,8 @@ class WorkerQueue:
         """Take a claim in; None when the entry is held already, from now on under this claim's fence."""
         held = self.held.get(claim.entry)
         if held is not None:
-            held.adopted += claim.deliveries - held.claim.deliveries
+            # No start was behind the deliveries that this worker's own sweep added.
+            held.claim.unstarted += claim.deliveries - held.claim.deliveries
             held.claim.deliveries = claim.deliveries
             held.claim.claimed_at = claim.claimed_at
             return None
@@ -81,8 +82,6 @@ class Execution(msgspec.Struct, eq=False):
     """Running long after its deadline, or the worker's end: settled without it, its slot given to others."""
     traceback: str = ""
     lost_event: asyncio.Event | None = None
-    adopted: int = 0
-    """Deliveries that this worker's own sweep added while it held the claim: no start was behind them."""
 
     @property
     def kind(self) -> str:
@@ -106,7 +105,7 @@ class Execution(msgspec.Struct, eq=False):
     @property
     def first(self) -> bool:
         """Whether its entry came to nobody else before."""
-        return self.claim.deliveries - self.adopted == 1
+        return self.claim.deliveries - self.claim.unstarted == 1
 
     @property
     def crashes(self) -> int:

@@ -10,6 +10,8 @@ import msgspec
 
 from streamjobs.client import Connections
 from streamjobs.client.aio import AsyncExecutor
+from streamjobs.client.connect import REPLY_SECONDS
+from streamjobs.client.sync import SyncExecutor
 from streamjobs.core.classify import Rule
 from streamjobs.core.options import WorkerOptions
 from streamjobs.core.registry import Handler
@@ -91,7 +93,7 @@ class Worker:
             runner = Runner(self._handlers, self._rules, settler, self._station.random)
             runner.state = state
             stack.callback(runner.close)
-            keeper = LeaseKeeper(self._station, self._connections.sync(), self._verdict)
+            keeper = LeaseKeeper(self._station, self._lease_executor(stack), self._verdict)
             keeper.start()
             try:
                 return await self._serve(stack, settler, runner)
@@ -101,6 +103,13 @@ class Worker:
                     "worker %s stopped: %d done, %d failed, %d given back, %d came too late, %d leases renewed",
                     *(self.consumer, settler.done, settler.failed, settler.given_back, settler.lost, keeper.renewed),
                 )
+
+    def _lease_executor(self, stack: AsyncExitStack) -> SyncExecutor:
+        """Return an executor that gives up a reply while there is time to renew on another connection."""
+        shortest_s = min(queue.lease_ms for queue in self._queues) / 1000
+        executor = self._connections.sync(reply_s=min(REPLY_SECONDS, shortest_s / 6))
+        stack.callback(executor.close)
+        return executor
 
     async def _join(self) -> bool:
         """Reach the server, make the groups, settle on leases; False when stopped before that worked."""
