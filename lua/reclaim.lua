@@ -18,6 +18,7 @@ local most, window = tonumber(ARGV[5]), tonumber(ARGV[6])
 redis.call('XACK', stream, 'workers', '0-1')
 local now = now_ms(ARGV[1])
 local rows = redis.call('XPENDING', stream, 'workers', from, '+', window)
+local silent = 0
 -- An empty step is not the end of the sweep: the silent entry may stand behind many live ones.
 local claimed = {#rows == window and '(' .. rows[window][1] or '-'}
 
@@ -30,7 +31,11 @@ for _, row in ipairs(rows) do
     end
     local entry = redis.call('XCLAIM', stream, 'workers', consumer, 0, id, 'RETRYCOUNT', count)[1]
     if entry then
-      local last = holder == 'released' and '' or holder .. string.format('@%d/%d', now - idle, row[4])
+      local last = ''
+      if holder ~= 'released' then
+        last = holder .. string.format('@%d/%d', now - idle, row[4])
+        silent = silent + 1
+      end
       claimed[#claimed + 1] = {id, entry[2], count, redis.call('HGET', suspects, id) or '', last}
     else
       -- Deleted while pending: 6.2 keeps it claimed, newer servers do not.
@@ -40,5 +45,5 @@ for _, row in ipairs(rows) do
     redis.call('SREM', released, id)
   end
 end
-if #claimed > 1 then redis.call('HINCRBY', totals, 'reclaimed', #claimed - 1) end
+if silent > 0 then redis.call('HINCRBY', totals, 'reclaimed', silent) end
 return claimed
