@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamjobs import StreamJobs
-from tests.producer.proxy import Proxy
+from tests.faults.proxy import Proxy
 from tests.producer.support import Queue, make_app
 
 
@@ -110,7 +110,7 @@ async def test_a_caller_cancelled_before_its_job_was_sent_takes_it_back(
         app, sent = make_app(proxy.url, namespace), asyncio.Event()
         note = app.kind("note")
         await note.enqueue(0)
-        proxy.hold()
+        proxy.hold("reply")
         failpoint("producer.before_send", sent.set)
         first = asyncio.create_task(note.enqueue(1))
         await sent.wait()

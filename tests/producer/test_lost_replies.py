@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamjobs import NotSent, OutcomeUnknown, Rejected, Unavailable
-from tests.producer.proxy import Proxy
+from tests.faults.proxy import Act, Proxy, Rule
 from tests.producer.support import AsyncCaller, Caller, MakeCaller, Queue, make_app
 
 
@@ -31,13 +31,20 @@ def proxy(server_url: str) -> Iterator[Proxy]:
         yield proxy
 
 
+def cut(proxy: Proxy, times: int, *, then_away: bool = False) -> Rule:
+    """Of so many of the next batches, let the server execute the request and the reply be lost."""
+    then = proxy.go_away if then_away else None
+    return proxy.add(Rule(Act.DROP, "enqueue", "schedule", times=times, then=then))
+
+
 @pytest.mark.parametrize("options", [{}, {"delay": 3600}], ids=["now", "later"])
 def test_case_B7_a_batch_whose_reply_was_lost_is_there_once(
     callers: MakeCaller, proxy: Proxy, queue: Queue, options: dict[str, Any]
 ) -> None:
     caller = callers(proxy.url)
     caller.enqueue(0, **options)
-    proxy.cuts, proxy.batches = 3, 0
+    proxy.seen.clear()
+    cuts = cut(proxy, 3)
 
     handle = caller.enqueue(1, **options)
 
@@ -45,13 +52,13 @@ def test_case_B7_a_batch_whose_reply_was_lost_is_there_once(
     assert len(there) == 2
     assert handle.id == f"q:{there[1]}"
     assert not handle.duplicate
-    assert (proxy.cuts, proxy.batches) == (0, 4)
+    assert (cuts.hits, proxy.seen["schedule" if options else "enqueue"]) == (3, 4)
 
 
 def test_case_B7_holds_for_each_job_of_a_bulk(callers: MakeCaller, proxy: Proxy, queue: Queue) -> None:
     caller = callers(proxy.url)
     caller.enqueue(0)
-    proxy.cuts = 2
+    cut(proxy, 2)
 
     handles = caller.enqueue_many(*range(1, 1201))
 
@@ -64,7 +71,7 @@ def test_a_server_that_stays_away_leaves_the_outcome_unknown_and_the_retry_is_ex
 ) -> None:
     caller = callers(proxy.url, enqueue_timeout=0.3)
     caller.enqueue(0)
-    proxy.cuts, proxy.away_after_cut = 1, True
+    cut(proxy, 1, then_away=True)
 
     with pytest.raises(OutcomeUnknown, match="enqueue to q") as caught:
         caller.enqueue(1)
@@ -83,7 +90,7 @@ def test_a_retry_while_the_server_is_away_stays_unknown_and_can_be_repeated(
 ) -> None:
     caller = callers(proxy.url, enqueue_timeout=0.3)
     caller.enqueue(0)
-    proxy.cuts, proxy.away_after_cut = 1, True
+    cut(proxy, 1, then_away=True)
     with pytest.raises(OutcomeUnknown) as first:
         caller.enqueue(1)
 
@@ -98,7 +105,7 @@ def test_a_retry_while_the_server_is_away_stays_unknown_and_can_be_repeated(
 def test_each_job_of_an_unknown_bulk_can_be_retried(callers: MakeCaller, proxy: Proxy, queue: Queue) -> None:
     caller = callers(proxy.url, enqueue_timeout=0.3)
     caller.enqueue(0)
-    proxy.cuts, proxy.away_after_cut = 1, True
+    cut(proxy, 1, then_away=True)
 
     errors = caller.enqueue_many(1, 2, 3)
     proxy.away = False

@@ -1,0 +1,175 @@
+"""The processes that scenarios are played with: `python -m tests.faults.actors work|produce ...`.
+
+All of them record what they do for the checker. Beside that there is one journal for all, short
+enough to be looked at again and again while a scenario runs: one line and one write each, before any
+effect. `S 7 4711 2/1`: job 7 was started in process 4711, its second delivery and first attempt. E
+ended well, F raised an error, C was cancelled, J was enqueued, U may have been.
+"""
+
+import asyncio
+import ctypes
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from streamjobs import Cancel, Context, JobOptions, OutcomeUnknown, Permanent, Retry, Snooze, StreamJobs, Temporary
+from streamjobs.client import Connections
+from tests.faults.recorder import Recorder, watch_calls
+
+RETRY_S = 0.1
+"""After this long a failed run is repeated."""
+
+JOURNAL = "journal"
+
+Note = Callable[..., None]
+
+
+class Stage:
+    """Where handlers note what they do: in the journal, and for the checker."""
+
+    def __init__(self, folder: Path, recorder: Recorder) -> None:
+        self._journal = folder / JOURNAL
+        self._file = os.open(self._journal, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self.recorder = recorder
+
+    def note(self, word: str, n: int, detail: object = "-") -> None:
+        os.write(self._file, f"{word} {n} {os.getpid()} {detail}\n".encode())
+
+    def is_new(self, n: int) -> bool:
+        """Say whether a job has never been started before."""
+        with self._journal.open() as file:
+            return not any(line.startswith(f"S {n} ") for line in file)
+
+    @contextmanager
+    def playing(self, ctx: Context[Any], n: int) -> Iterator[None]:
+        """Note the start of a handler, its effect, and its end."""
+        self.note("S", n, f"{ctx.deliveries}/{ctx.attempt}")
+        word = "F"
+        try:
+            with self.recorder.run() as effect:
+                yield
+                effect("done")
+            word = "E"
+        except asyncio.CancelledError:
+            word = "C"
+            raise
+        finally:
+            self.note(word, n, "lost" if ctx.lost.is_set() else "-")
+
+
+def make_app(url: str, namespace: str, stage: Stage, **options: Any) -> StreamJobs:
+    """Return an app with the kinds of all scenarios, whose jobs go to the queue `q`."""
+    app = StreamJobs(url, namespace=namespace, defaults=JobOptions(queue="q"), **options)
+    _add_sound_kinds(app, stage)
+    _add_failing_kinds(app, stage)
+    _add_poison(app, stage)
+    return app
+
+
+def _add_sound_kinds(app: StreamJobs, stage: Stage) -> None:
+    @app.job(name="nap")
+    async def nap(ctx: Context[Any], n: int, s: float = 0.01) -> None:
+        with stage.playing(ctx, n):
+            await asyncio.sleep(s)
+
+    @app.job(name="plain")
+    def plain(ctx: Context[Any], n: int, s: float = 0.01) -> None:
+        with stage.playing(ctx, n):
+            time.sleep(s)
+
+    @app.job(name="blocks")
+    async def blocks(ctx: Context[Any], n: int, s: float) -> None:
+        with stage.playing(ctx, n):
+            time.sleep(s)
+
+    @app.job(name="holds_gil")
+    async def holds_gil(ctx: Context[Any], n: int, s: float) -> None:
+        with stage.playing(ctx, n):
+            # As an extension in C that does not let go: no thread of this process runs meanwhile.
+            ctypes.PyDLL(None).usleep(int(s * 1e6))
+
+
+def _add_failing_kinds(app: StreamJobs, stage: Stage) -> None:
+    @app.job(name="overdue", timeout=0.2)
+    async def overdue(ctx: Context[Any], n: int) -> None:
+        with stage.playing(ctx, n):
+            if ctx.attempt == 1:
+                await asyncio.sleep(60)
+
+    @app.job(name="flaky")
+    async def flaky(ctx: Context[Any], n: int, fails: int = 1) -> None:
+        with stage.playing(ctx, n):
+            if ctx.attempt <= fails:
+                raise Temporary(after=RETRY_S)
+
+    @app.job(name="ends")
+    async def ends(ctx: Context[Any], n: int, how: str, then_s: float = 0.01) -> None:
+        """End as said in the first run, and well after `then_s` in any other."""
+        new = stage.is_new(n)
+        with stage.playing(ctx, n):
+            match how if new else "":
+                case "retry":
+                    raise Temporary(after=RETRY_S)
+                case "snooze":
+                    raise Snooze(RETRY_S)
+                case "bury":
+                    raise Permanent(how)
+                case "cancel":
+                    raise Cancel(how)
+                case "":
+                    await asyncio.sleep(then_s)
+
+
+def _add_poison(app: StreamJobs, stage: Stage) -> None:
+    @app.job(name="poison")
+    async def poison(ctx: Context[Any], n: int, how: str) -> None:
+        with stage.playing(ctx, n):
+            await asyncio.sleep(0.05)
+            if how == "exit":
+                os._exit(3)
+            ctypes.string_at(0)
+
+    @app.job(name="crash_or_snooze", retry=Retry(max_crashes=3))
+    async def crash_or_snooze(ctx: Context[Any], n: int) -> None:
+        with stage.playing(ctx, n):
+            if ctx.deliveries % 2:
+                os._exit(3)
+            raise Snooze(RETRY_S)
+
+
+def work(url: str, namespace: str, folder: str, options: str) -> int:
+    """Be a worker."""
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
+    given = msgspec.json.decode(options, type=dict[str, Any])
+    recorder = Recorder(Path(folder), "worker")
+    app = make_app(url, namespace, Stage(Path(folder), recorder))
+    app.connections = Connections(url, reply_s=given.pop("reply_s"))
+    with watch_calls(recorder):
+        return app.run_worker(**given)
+
+
+def produce(url: str, namespace: str, folder: str, first: str, count: str, timeout_s: str) -> int:
+    """Be a producer: enqueue some jobs, one call each; note what was said of each."""
+    recorder = Recorder(Path(folder), "producer")
+    stage = Stage(Path(folder), recorder)
+    app = make_app(url, namespace, stage, enqueue_timeout=float(timeout_s))
+    for n in range(int(first), int(first) + int(count)):
+        try:
+            with recorder.one(app.kind("nap").call(n)) as answered:
+                answered(app.kind("nap").enqueue_sync(n))
+        except OutcomeUnknown:
+            stage.note("U", n)
+        else:
+            stage.note("J", n)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(work(*sys.argv[2:]) if sys.argv[1] == "work" else produce(*sys.argv[2:]))

@@ -1,0 +1,55 @@
+"""F31 to F33: clocks that jump. A worker's own clock decides nothing; the server's decides when leases end."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults import server_faults
+from tests.faults.field import HEALED_WITHIN_S, Field
+from tests.faults.server_faults import ShiftedClock
+from tests.servers import Server
+
+HOUR_S = 3600
+
+
+@pytest.fixture
+def clock(tmp_path: Path) -> ShiftedClock:
+    clock = ShiftedClock(tmp_path)
+    if why := clock.why_not():
+        pytest.skip(why)
+    return clock
+
+
+@pytest.fixture
+def server(clock: ShiftedClock, server_binary: Path) -> Iterator[Server]:
+    """A server whose clock can be shifted."""
+    with clock.installed():
+        server = Server(server_binary, args=server_faults.ARGS).start()
+    with server:
+        yield server
+
+
+@pytest.mark.parametrize("shift_s", [HOUR_S, -HOUR_S], ids=["F32-forward", "F32-back"])
+def test_F32_a_jump_of_the_servers_clock_loses_nothing(field: Field, clock: ShiftedClock, shift_s: int) -> None:
+    field.enqueue("nap", *range(20), args=(0.5,))
+    workers = [field.serving(), field.serving()]
+    field.until(lambda: field.count("S") >= 20, "all run")
+    clock.shift(shift_s)
+    field.enqueue("nap", *range(100, 110))
+    field.until(lambda: field.count("E") >= 30, "old and new jobs end", within_s=HEALED_WITHIN_S)
+
+    field.judge(steady_clock=False)
+    assert all(worker.running() for worker in workers)
+    assert field.totals()["dead"] == 0
+
+
+def test_F33_a_jump_brings_delayed_jobs_forward_and_loses_none(field: Field, clock: ShiftedClock) -> None:
+    field.enqueue("nap", *range(10), delay=HOUR_S / 2)
+    field.serving()
+    assert field.queue.counts()["scheduled"] == 10
+    clock.shift(HOUR_S)
+    field.enqueue("nap", 100, delay=0.1)
+
+    field.judge(steady_clock=False)
+    assert field.count("S") == 11
