@@ -152,8 +152,10 @@ class Proxy:
         self._ready.set()
         await self._stop.wait()
         server.close()
-        # A talk that has not begun could not close its connection.
-        await asyncio.sleep(0)
+        # A connection that was accepted just now takes a few turns of the loop until its talk has begun; one
+        # that has not could not close it.
+        for _ in range(20):
+            await asyncio.sleep(0)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
