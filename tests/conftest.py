@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from streamjobs.core import failpoints
 from tests.leaks import check_keys
 from tests.servers import Server, find_servers
 
@@ -122,3 +123,17 @@ def _command(pid: int) -> str:
     except OSError:
         return "ended"
     return b" ".join(words).decode("utf-8", "replace").strip() or "ended"
+
+
+@pytest.fixture
+def failpoint() -> Iterator[Callable[[str, Callable[[], None]], None]]:
+    """Arms failpoints, and disarms them after the test."""
+    names: list[str] = []
+
+    def arm(name: str, action: Callable[[], None]) -> None:
+        names.append(name)
+        failpoints.arm(name, action)
+
+    yield arm
+    for name in names:
+        failpoints.arm(name, None)

@@ -1,7 +1,6 @@
 """An app with one kind on each backend, and a look at what its queue holds."""
 
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
 
 import pytest
 
@@ -22,19 +21,3 @@ def queue(request: pytest.FixtureRequest, backend_url: str, namespace: str) -> I
     queue = Queue(backend_url, namespace)
     yield queue
     queue.close()
-
-
-@pytest.fixture
-def failpoint() -> Iterator[Any]:
-    """Arms failpoints, and disarms them after the test."""
-    from streamjobs.core import failpoints
-
-    names: list[str] = []
-
-    def arm(name: str, action: Any) -> None:
-        names.append(name)
-        failpoints.arm(name, action)
-
-    yield arm
-    for name in names:
-        failpoints.arm(name, None)

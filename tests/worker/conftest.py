@@ -1,13 +1,12 @@
 """An app and its queue on each backend, and on real servers only."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from streamjobs import StreamJobs
-from streamjobs.core import failpoints
 from tests.worker.bench import Gate
-from tests.worker.support import Arm, Queue, make_app
+from tests.worker.support import Queue, make_app
 
 
 @pytest.fixture
@@ -39,17 +38,3 @@ async def gate(app: StreamJobs, queue: Queue) -> AsyncIterator[Gate]:
     gate = Gate(app)
     yield gate
     gate.go_on.set()
-
-
-@pytest.fixture
-def failpoint() -> Iterator[Arm]:
-    """Arms failpoints, and disarms them after the test."""
-    names: list[str] = []
-
-    def arm(name: str, action: Callable[[], None]) -> None:
-        names.append(name)
-        failpoints.arm(name, action)
-
-    yield arm
-    for name in names:
-        failpoints.arm(name, None)
