@@ -151,11 +151,12 @@ class Proxy:
         self._port = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
-        server.close()
-        # A connection that was accepted just now takes a few turns of the loop until its talk has begun; one
-        # that has not could not close it.
+        # A connection that was accepted just now takes a few turns of the loop until its talk has begun, and
+        # asyncio forgets its socket if the server is closed meanwhile: first no new ones, then those turns.
+        asyncio.get_running_loop().remove_reader(server.sockets[0].fileno())
         for _ in range(20):
             await asyncio.sleep(0)
+        server.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
