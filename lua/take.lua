@@ -1,14 +1,16 @@
--- take: claim entries that other workers gave back.
+-- take: claim entries that other workers gave back; none while the queue is paused.
 -- Moves: waiting -> running
--- KEYS: 1 stream, 2 released, 3 suspects
+-- KEYS: 1 stream, 2 released, 3 suspects, 4 config
 -- ARGV: 1 consumer, 2 entries at most
 -- Returns: per entry: id, fields, deliveries, its suspect value or "", "" (no start to presume)
 -- Cost: O(entries); about 6 us each
+-- @include group
 local stream, released, suspects = KEYS[1], KEYS[2], KEYS[3]
 local consumer = ARGV[1]
 
 redis.call('XACK', stream, 'workers', '0-1')
 local taken = {}
+if paused(KEYS[4]) then return taken end
 for _, id in ipairs(redis.call('SRANDMEMBER', released, ARGV[2])) do
   local row = redis.call('XPENDING', stream, 'workers', id, id, 1)[1]
   -- After the loss of the group, an entry of the set may have been delivered afresh: leave it alone.

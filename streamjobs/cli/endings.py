@@ -4,6 +4,7 @@ import errno
 import os
 import sys
 import traceback
+from collections.abc import Sequence
 
 import click
 
@@ -59,6 +60,14 @@ def exit_code(error: StreamJobsError) -> int:
 def complain(message: str) -> None:
     """Print an error as one line."""
     click.echo(f"error: {clean(' '.join(message.split()))}", err=True)
+
+
+def fail_by(errors: Sequence[StreamJobsError]) -> None:
+    """End a command by what could not be done, if there is any: the first error gives the exit code."""
+    for error in errors[:-1]:
+        complain(str(error))
+    if errors:
+        raise Failed(str(errors[-1]), exit_code(errors[0]))
 
 
 def ended_by(error: BaseException, *, verbose: bool) -> int:

@@ -7,7 +7,7 @@ import click
 from streamjobs.cli import params, show
 from streamjobs.cli.commands import Group
 from streamjobs.cli.details import job_fields, print_job
-from streamjobs.cli.endings import Failed, complain, exit_code
+from streamjobs.cli.endings import fail_by
 from streamjobs.cli.settings import settings
 from streamjobs.core.errors import NotFound, Refused, StreamJobsError
 from streamjobs.core.names import split_job_id
@@ -59,7 +59,7 @@ def cancel(job_ids: tuple[str, ...], reason: str) -> None:
             show.line(f"cancelled {job_id}{', which was running' if was_running else ''}")
     if settings().as_json:
         show.document("job.cancel", cancelled=rows)
-    _fail(errors)
+    fail_by(errors)
 
 
 def _cancel(executor: "SyncExecutor", job_id: str, reason: str) -> bool:
@@ -69,10 +69,3 @@ def _cancel(executor: "SyncExecutor", job_id: str, reason: str) -> bool:
 
     queue, partition, local = split_job_id(job_id)
     return talk(executor, jobs.cancel(QueueKeys(settings().namespace, queue, partition), local, reason))
-
-
-def _fail(errors: list[StreamJobsError]) -> None:
-    for error in errors[:-1]:
-        complain(str(error))
-    if errors:
-        raise Failed(str(errors[-1]), exit_code(errors[0]))

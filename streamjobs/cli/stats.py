@@ -59,6 +59,7 @@ def _queue(queue: "QueueStats") -> dict[str, Any]:
         "oldest_ready_s": queue.oldest_ready_ms / 1000,
         "workers": queue.workers,
         "lease_s": queue.lease_ms / 1000 or None,
+        "paused": queue.paused,
         "done": queue.done,
         "failed": queue.failed,
         "totals": dict(sorted(queue.totals.items())),
@@ -73,6 +74,9 @@ def _print(found: "Snapshot") -> None:
         return
     headings = "~QUEUE >WAITING >RUN/SLOTS >SCHED >RETRY >DEAD >OLDEST >WRK >DONE >FAILED"
     show.Table(*headings.split()).print(_row(queue) for queue in found.queues)
+    if stopped := [queue.queue for queue in found.queues if queue.paused]:
+        show.line()
+        show.line(f"paused: {', '.join(stopped)} (streamjobs queue resume {' '.join(stopped)})")
 
 
 def _row(queue: "QueueStats") -> tuple[str, ...]:

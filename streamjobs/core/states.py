@@ -32,6 +32,7 @@ MOVES: dict[str, frozenset[Move]] = {
     "take": frozenset({(State.WAITING, State.RUNNING)}),
     "reclaim": frozenset({(State.RUNNING, State.RUNNING), (State.WAITING, State.RUNNING)}),
     "join": frozenset(),
+    "pause": frozenset(),
     "renew": frozenset(),
     "suspect": frozenset(),
     # The first success wins, also that of a worker whose lease went to somebody who gave it back.

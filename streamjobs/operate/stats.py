@@ -45,6 +45,7 @@ class QueueStats(msgspec.Struct, frozen=True):
     """Live ones."""
     lease_ms: int = 0
     """0 before the first worker has come."""
+    paused: bool = False
     totals: dict[str, int] = {}
     """Moves since the queue was made, by their words."""
 
@@ -81,11 +82,11 @@ def snapshot(namespace: str, names: Sequence[str] = ()) -> Talk[Snapshot]:
     replies = yield Leniently([request for one in keys for request in _requests(one)])
     each = len(_requests(QueueKeys(namespace, "-")))
     parts = [_Replies(replies[at : at + each]) for at in range(0, len(replies), each)]
-    first = yield [views.first_after(one, part.group.last_delivered) for one, part in zip(keys, parts, strict=True)]
+    first = yield [views.first_after(one, part.last_delivered) for one, part in zip(keys, parts, strict=True)]
     found = [part.stats(one.queue, now_ms, head) for one, part, head in zip(keys, parts, first, strict=True)]
     for stats in found:
         if stats.queue not in known and stats == QueueStats(stats.queue):
-            raise NotFound(f"queue {stats.queue}: there is none in namespace {namespace}{_there_are(known)}")
+            raise NotFound(f"queue {stats.queue}: there is none in namespace {namespace}{views.there_are(known)}")
     return Snapshot(now_ms, _facts(server, memory), found)
 
 
@@ -99,7 +100,7 @@ def _requests(keys: QueueKeys) -> list[Any]:
         views.length(keys.dead),
         upkeep.workers(keys),
         views.table(keys.totals),
-        upkeep.get_lease(keys),
+        views.table(keys.config),
         views.first_due(keys.scheduled),
         views.first_due(keys.retries),
         views.oldest_pending(keys),
@@ -112,15 +113,22 @@ class _Replies:
 
     def __init__(self, replies: Sequence[Any]) -> None:
         (
-            length, group, released, scheduled, retrying, dead, workers, totals, lease, due, due_retry,
+            length, group, released, scheduled, retrying, dead, workers, totals, config, due, due_retry,
             oldest, oldest_released,
         ) = replies  # fmt: skip
         self.length, self.released = _must(length), _must(released)
         self.scheduled, self.retrying, self.dead = _must(scheduled), _must(retrying), _must(dead)
-        self.workers, self.totals, self.lease_ms = _must(workers), _must(totals), _must(lease)
+        self.workers, self.totals = _must(workers), _must(totals)
+        self.config: dict[str, str] = _must(config)
         self.due = [_must(due), _must(due_retry)]
         self.group = _or(group, views.Group())
         self.oldest, self.oldest_released = _or(oldest, ""), _or(oldest_released, "")
+
+    @property
+    def last_delivered(self) -> str:
+        """The id up to which entries were delivered. The group of a paused queue stands elsewhere."""
+        last: str = self.group.last_delivered
+        return self.config.get("paused") or last
 
     def stats(self, queue: str, now_ms: int, first: str) -> QueueStats:
         live = [note for at_ms, note in self.workers.values() if now_ms - at_ms <= LIVE_MS]
@@ -138,7 +146,8 @@ class _Replies:
             dead=self.dead,
             oldest_ready_ms=max(0, now_ms - min(ready_ms)) if ready_ms else 0,
             workers=len(live),
-            lease_ms=self.lease_ms,
+            lease_ms=int(self.config.get("lease_ms", 0)),
+            paused="paused" in self.config,
             totals={name: int(value) for name, value in self.totals.items()},
         )
 
@@ -157,10 +166,6 @@ def _or(reply: Any, instead: Any) -> Any:
         case Rejected() if "no such key" in str(reply).lower():
             return instead
     return _must(reply)
-
-
-def _there_are(known: Sequence[str]) -> str:
-    return f"; there are {', '.join(known[:5])}{', …' if len(known) > 5 else ''}" if known else ""
 
 
 def _facts(server: Any, memory: Any) -> ServerFacts:

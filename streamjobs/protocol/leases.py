@@ -123,7 +123,12 @@ def _claimed(rows: Sequence[Any], now: float, consumer: str = "") -> list[Claim]
 
 def take(keys: QueueKeys, consumer: str, most: int, now: float) -> Call[list[Claim]]:
     """Claim at most `most` entries that were given back."""
-    return Call("take", [keys.stream, keys.released, keys.suspects], [consumer, most], lambda raw: _claimed(raw, now))
+    return Call(
+        "take",
+        [keys.stream, keys.released, keys.suspects, keys.config],
+        [consumer, most],
+        lambda raw: _claimed(raw, now),
+    )
 
 
 def reclaim(
@@ -132,7 +137,7 @@ def reclaim(
     """Claim at most `most` entries silent for a lease, in one step of a sweep from `cursor` on."""
     return Call(
         "reclaim",
-        [keys.stream, keys.released, keys.suspects, keys.totals],
+        [keys.stream, keys.released, keys.suspects, keys.totals, keys.config],
         [clock, consumer, lease_ms, cursor, most, RECLAIM_WINDOW],
         lambda raw: Swept(raw[0].decode(), _claimed(raw[1:], now, consumer)),
     )

@@ -87,9 +87,18 @@ def purge(keys: QueueKeys, items: Sequence[tuple[str, str]], clock: str = "") ->
     return Call("purge", named, words, lambda raw: [word.decode() for word in raw])
 
 
-def get_lease(keys: QueueKeys) -> Command[int]:
-    """Read the queue's lease in ms; 0 for none."""
-    return Command(["HGET", keys.config, "lease_ms"], lambda raw: int(raw or 0))
+def pause(keys: QueueKeys) -> Call[bool]:
+    """Let no job of the queue start until it is resumed; False if it was paused already."""
+    return _pause(keys, "pause")
+
+
+def resume(keys: QueueKeys) -> Call[bool]:
+    """Let the jobs of the queue start again; False if it was not paused."""
+    return _pause(keys, "resume")
+
+
+def _pause(keys: QueueKeys, word: str) -> Call[bool]:
+    return Call("pause", [keys.stream, keys.config, keys.workers, keys.bell], [word], bool)
 
 
 def server_time() -> Command[int]:
@@ -129,5 +138,9 @@ def _consumers(raw: Sequence[Sequence[Any]]) -> dict[str, tuple[int, int]]:
 
 
 def undone(keys: QueueKeys) -> list[Command[int]]:
-    """Count what a burst waits for: entries in the stream, and retries."""
-    return [Command(["XLEN", keys.stream], int), Command(["ZCARD", keys.retries], int)]
+    """Count what a burst waits for: entries in the stream, and retries; and 1 if the queue is paused."""
+    return [
+        Command(["XLEN", keys.stream], int),
+        Command(["ZCARD", keys.retries], int),
+        Command(["HEXISTS", keys.config, "paused"], int),
+    ]

@@ -10,7 +10,7 @@ from streamjobs.worker.station import Station
 
 
 class Burst:
-    """Asks now and then whether anything is left; jobs scheduled for later do not count."""
+    """Asks now and then whether anything is left; jobs scheduled for later, or of a paused queue, do not count."""
 
     name = "burst"
 
@@ -27,6 +27,8 @@ class Burst:
         """Stop the worker if all is done."""
         if self._fetcher.idle and self._starter.idle and self._settler.idle:
             requests = [one for queue in self._station.queues for one in upkeep.undone(queue.keys)]
-            if all(count == 0 for count in await self._station.executor.run_all(requests)):
+            counts = await self._station.executor.run_all(requests)
+            of_queues = zip(counts[::3], counts[1::3], counts[2::3], strict=True)
+            if all(paused == 1 or (entries, retries) == (0, 0) for entries, retries, paused in of_queues):
                 self._stop()
         return 0.05

@@ -31,6 +31,7 @@ def documents(line: Line) -> list[dict[str, Any]]:
     found.append(line.json("dead", "purge", "--dry-run"))
     found.append(line.json("dead", "purge", "--yes"))
     found.append(line.json("job", "show", dead))
+    found += [line.json("queue", "pause", "math"), line.json("queue", "resume", "math")]
     return found
 
 

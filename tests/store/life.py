@@ -98,6 +98,10 @@ def settlements() -> Iterator[Step]:
 
 
 def takeovers() -> Iterator[Step]:
+    yield "an operator pauses the queue", upkeep.pause(KEYS)
+    yield "and again", upkeep.pause(KEYS)
+    yield "nothing is read", read("b")
+    yield "it goes on", upkeep.resume(KEYS)
     yield "worker b reads", read("b")
     yield "b gives one back", leases.release(KEYS, "b", 15_000, [leases.Giveback(b"4000000000000-5", 1, 1)])
     yield "it waits", lookup("d4000000000000-1")
