@@ -22,6 +22,7 @@ from streamjobs.core.options import (
 )
 from streamjobs.core.registry import Registry
 from streamjobs.core.retry import Retry
+from streamjobs.core.subscription import subscriptions
 from streamjobs.handle import Handle
 from streamjobs.kind import Kind, make_meta
 from streamjobs.protocol.keys import DEFAULT_NAMESPACE, QueueKeys
@@ -235,21 +236,19 @@ class StreamJobs:
         """Return a worker that does not run yet; needs a running event loop.
 
         Args:
-            queues: the queues to serve; default all queues of the registered kinds.
+            queues: the queues to serve, by name or pattern (`mail*`), each perhaps with its weight (`mail:10`);
+                default all queues of the registered kinds.
             options: how it works.
             duty: which claims it starts, as one of several processes that share the work.
         """
-        if isinstance(queues, str):
-            raise InvalidOption(f"queues={queues!r:.80}: expected a list of names")
         handlers = self.registry.all()
-        wanted = list(queues) if queues else sorted({h.options.queue for h in handlers.values()})
-        wanted = [names.check_name(name, "queue") for name in wanted] or [self._defaults.queue]
+        own = sorted({handler.options.queue for handler in handlers.values()}) or [self._defaults.queue]
         lifespan = self._lifespan
         return Worker(
             self.connections,
             self.namespace,
             handlers,
-            list(dict.fromkeys(wanted)),
+            subscriptions(queues or own),
             options or WorkerOptions(),
             lifespan=None if lifespan is None else lambda: lifespan(self),
             rules=self._rules,
@@ -265,7 +264,7 @@ class StreamJobs:
         """Run a worker beside other code: `async with app.worker(queues=["mail"], concurrency=10): ...`.
 
         Args:
-            queues: the queues to serve; default all queues of the registered kinds.
+            queues: the queues to serve; see `make_worker`.
             options: how it works; single fields of `WorkerOptions` may be given by name instead.
         """
         return running(self.make_worker(queues, (options or WorkerOptions()).changed(changes)))

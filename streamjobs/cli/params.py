@@ -100,6 +100,18 @@ def queues(text: str) -> tuple[str, ...]:
     return tuple(queue(word) for word in text.split(","))
 
 
+def subscriptions(text: str) -> tuple[str, ...]:
+    """Read what a worker serves: names or patterns of queues, each perhaps with its weight, parted by commas."""
+    from streamjobs.core.subscription import subscriptions as read
+
+    words = tuple(text.split(","))
+    try:
+        read(words)
+    except InvalidOption as error:
+        raise click.BadParameter(str(error)) from error
+    return words
+
+
 def job_id(text: str) -> str:
     """Read the id of a job."""
     try:
@@ -110,7 +122,7 @@ def job_id(text: str) -> str:
 
 
 Names = tuple[tuple[str, ...], ...]
-"""What an option of type `queues` that may be repeated gives."""
+"""What an option of a type that reads several that may be repeated gives."""
 
 
 def flat(groups: Names) -> list[str]:

@@ -19,22 +19,26 @@ if TYPE_CHECKING:
 
 _PASSED_ON = ("concurrency", "lease", "sweep", "grace")
 _processes = params.numbers(1, 256)
+_QUEUES = "Queues to serve, by name or pattern, each perhaps with its weight."
 _FORMATS = click.Choice(["text", "json"])
 
 
 @click.command(cls=Command)
 @click.option("-A", "--app", "app_path", metavar="MODULE:APP", help="The app, such as jobs:app.")
-@click.option("-Q", "--queue", "queues", type=params.queues, multiple=True, metavar="Q[,Q…]", help="Queues to serve.")
+@click.option("-Q", "--queue", "queues", type=params.subscriptions, multiple=True, metavar="Q[:W][,Q…]", help=_QUEUES)
 @click.option("-c", "--concurrency", type=params.number, metavar="N", help="Jobs that run at once; default 100.")
 @click.option("-w", "--processes", type=_processes, metavar="N", help="Processes that each run so many; default 1.")
 @click.option("--lease", type=params.duration, help="How long a job's worker may be silent; default 15s.")
 @click.option("--sweep", type=params.duration, help="How often silent workers' jobs are looked for; default 5s.")
 @click.option("--grace", type=params.duration, help="What running jobs get to end when stopped; default 25s.")
+@click.option("--strict", is_flag=True, help="Read a queue when those before it in -Q have no more.")
 @click.option("--burst", is_flag=True, help="End when nothing waits, runs or retries.")
 @click.option("--log-format", type=_FORMATS, help="Default text.")
 @click.option("--line", type=params.number, hidden=True, help="The socket to the supervisor that started this.")
 @click.option("--quarantine", is_flag=True, hidden=True, help="Run nothing but suspects.")
-def worker(app_path: str | None, queues: Names, burst: bool, line: int | None, quarantine: bool, **given: Any) -> int:
+def worker(
+    app_path: str | None, queues: Names, burst: bool, strict: bool, line: int | None, quarantine: bool, **given: Any
+) -> int:
     """Run jobs until told to stop.
 
     SIGTERM or Ctrl-C: nothing more is started, running jobs get the grace time. A second one: at once.
@@ -42,6 +46,7 @@ def worker(app_path: str | None, queues: Names, burst: bool, line: int | None, q
     """
     chosen = {name: _setting(name) if value is None else value for name, value in given.items()}
     options = {name: chosen[name] for name in _PASSED_ON if chosen[name] is not None}
+    options |= {"burst": burst, "strict": strict}
     names = flat(queues) or list(_setting("queues") or ())
     if app_path is None and not settings().get("app"):
         raise InvalidOption("which app? Name it with -A MODULE:APP, such as -A jobs:app")
@@ -51,8 +56,8 @@ def worker(app_path: str | None, queues: Names, burst: bool, line: int | None, q
             return _supervise(settings().words, chosen["processes"], burst=burst)
         app = settings().app(app_path, short=False)
         if line is None:
-            return app.run_worker(names or None, burst=burst, **options)
-        return _run_child(app, line, names or None, {"burst": burst, **options}, quarantine=quarantine)
+            return app.run_worker(names or None, **options)
+        return _run_child(app, line, names or None, options, quarantine=quarantine)
 
 
 def _supervise(words: tuple[str, ...], processes: int, *, burst: bool) -> int:
@@ -79,7 +84,7 @@ def _run_child(
 
 
 _READ: dict[str, Callable[[str], Any]] = {
-    "queues": params.queues,
+    "queues": params.subscriptions,
     "concurrency": params.number,
     "processes": _processes,
     "log_format": lambda text: _FORMATS.convert(text, None, None),

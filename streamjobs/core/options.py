@@ -136,6 +136,7 @@ class WorkerKeywords(TypedDict, total=False):
     read_ahead: float | timedelta
     block: float | timedelta
     burst: bool
+    strict: bool
 
 
 class WorkerOptions(msgspec.Struct, frozen=True):
@@ -152,6 +153,8 @@ class WorkerOptions(msgspec.Struct, frozen=True):
     block: float | timedelta = 5.0
     burst: bool = False
     """End when nothing waits, runs or retries."""
+    strict: bool = False
+    """Read a queue only when those given before it have no more; one passed over for long ages."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= 100_000:

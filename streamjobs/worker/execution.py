@@ -26,8 +26,9 @@ class Ending(Enum):
 class WorkerQueue:
     """One queue of a worker: its keys, its lease, what is held of it."""
 
-    def __init__(self, keys: QueueKeys, lease_ms: int) -> None:
+    def __init__(self, keys: QueueKeys, lease_ms: int, *, weight: int = 1) -> None:
         self.keys = keys
+        self.weight = weight
         self.lease_ms = lease_ms
         self.held: dict[bytes, Execution] = {}
         """By entry: read ahead, running, or decided and not yet settled. The lease thread reads it while the

@@ -5,14 +5,16 @@ the rate measured here, so that no-op jobs come 500 at a time and a ten-minute j
 """
 
 import asyncio
+from collections.abc import Sequence
 from time import monotonic
 
 from streamjobs.client.aio import AsyncExecutor
-from streamjobs.core.errors import Unavailable
+from streamjobs.core.errors import StreamJobsError, Unavailable
 from streamjobs.core.failpoints import failpoint
 from streamjobs.protocol import leases
 from streamjobs.protocol.intake import MAX_BATCH_JOBS
 from streamjobs.worker.execution import WorkerQueue
+from streamjobs.worker.order import Order, Shares, Strict
 from streamjobs.worker.run import Runner
 from streamjobs.worker.start import Starter
 from streamjobs.worker.station import Station
@@ -20,6 +22,8 @@ from streamjobs.worker.station import Station
 PATIENCE_MS = 1000
 """Block at most this long where the server cannot be told to end a read."""
 BURST_BLOCK_MS = 100
+NO_QUEUE_S = 0.5
+"""A worker whose patterns fit no queue yet looks so often whether one has come."""
 
 
 class Fetcher:
@@ -38,6 +42,9 @@ class Fetcher:
         self._pulse = station.pulse
         self._starter = starter
         self._runner = runner
+        self._order: Order = Strict(self._queues) if options.strict else Shares(self._queues)
+        self._even = not options.strict
+        """Queues of one weight are read all at once: no order has to be asked."""
         self._sweep_s = options.ms("sweep") / 1000
         self._read_ahead_s = options.ms("read_ahead") / 1000
         # A burst asks whether all is done between two reads.
@@ -54,6 +61,9 @@ class Fetcher:
 
     async def tick(self) -> float:
         """Claim once; waits for a free slot first, and on the server for work."""
+        if not self._queues:
+            self.idle = True
+            return NO_QUEUE_S
         room = await self._room()
         if room <= 0:
             return 0
@@ -61,7 +71,7 @@ class Fetcher:
             for queue in self._queues:
                 await self._take_and_sweep(queue)
             room = min(room, self._wanted())
-            if room > 0:
+            if room > 0 and not await self._look(room):
                 await self._read(room)
         except Unavailable as error:
             if error.word not in ("NOGROUP", "UNBLOCKED"):
@@ -102,6 +112,36 @@ class Fetcher:
         if elapsed > 0.02:
             self._rate = (self._runner.finished - self._measured) / elapsed
             self._measured_at, self._measured = now, self._runner.finished
+
+    async def _look(self, room: int) -> bool:
+        """Read what is there, in the queues' order and without waiting; say whether there was anything."""
+        if len(self._queues) == 1 or (self._even and len({queue.weight for queue in self._queues}) == 1):
+            return False
+        found = False
+        asks = self._order.asks(room)
+        try:
+            wanted = next(asks)
+            while True:
+                came = await self._ask(wanted)
+                found = found or any(came)
+                wanted = asks.send(came)
+        except StopIteration:
+            return found
+
+    async def _ask(self, wanted: Sequence[tuple[WorkerQueue, int]]) -> list[int]:
+        sent_at = monotonic()
+        requests = [leases.read([queue.keys.stream], self._consumer, most, None) for queue, most in wanted]
+        replies = await self._executor.run_all(requests)
+        failpoint("worker.after_claim")
+        came = []
+        for (queue, _), reply in zip(wanted, replies, strict=True):
+            entries = reply[0][1] if reply and not isinstance(reply, StreamJobsError) else ()
+            self._starter.add(queue, leases.claims(entries, self._pulse.arrived_at(sent_at)))
+            came.append(len(entries))
+        for reply in replies:
+            if isinstance(reply, StreamJobsError):
+                raise reply
+        return came
 
     async def _read(self, room: int) -> None:
         streams = [queue.keys.stream for queue in self._queues]

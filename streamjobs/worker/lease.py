@@ -39,7 +39,7 @@ class LeaseKeeper:
         self._complaints = station.complaints
         self._asked_at: float | None = None
         """When the loop was asked for a sign of life that it has not given."""
-        self._every_s = min(queue.lease_ms for queue in self._queues) / 6000
+        self._default_ms = station.options.ms("lease")
         self._thread = threading.Thread(target=self._run, name="streamjobs-lease", daemon=True)
         self.renewed = 0
 
@@ -53,10 +53,13 @@ class LeaseKeeper:
         self._thread.join(LAST_ROUND_S)
 
     def _run(self) -> None:
-        while not self._stop.wait(self._every_s):
+        while not self._stop.wait(self._every_s()):
             self._watch_loop()
             for queue in self._queues:
                 self.round(queue)
+
+    def _every_s(self) -> float:
+        return min((queue.lease_ms for queue in self._queues), default=self._default_ms) / 6000
 
     def round(self, queue: WorkerQueue) -> None:
         """Renew what is due in one queue, and report what is not ours any more."""

@@ -6,7 +6,7 @@ from streamjobs.client.aio import AsyncExecutor
 from streamjobs.core.failpoints import failpoint
 from streamjobs.protocol import upkeep
 from streamjobs.worker.execution import WorkerQueue
-from streamjobs.worker.fetch import Fetcher
+from streamjobs.worker.fetch import NO_QUEUE_S, Fetcher
 from streamjobs.worker.station import Station
 
 LONGEST_S = 5.0
@@ -24,15 +24,17 @@ class Promoter:
         self._sleeper = sleeper
         self._fetcher = fetcher
         self._note = str(station.options.concurrency)
-        self._due = dict.fromkeys(station.queues, 0.0)
+        self._due: dict[WorkerQueue, float] = {}
         self._heard: set[WorkerQueue] = set()
         self._asleep = False
 
     async def tick(self) -> float:
         """Promote where something is due, then sleep until the next is, or a bell rings."""
         for queue in self._station.queues:
-            if queue in self._heard or self._due[queue] <= monotonic():
+            if queue in self._heard or self._due.get(queue, 0.0) <= monotonic():
                 await self._promote(queue)
+        if not self._due:
+            return NO_QUEUE_S
         seconds = min(self._due.values()) - monotonic()
         if seconds > 0:
             await self._sleep(seconds)

@@ -26,7 +26,8 @@ class Upkeep:
 
     async def tick(self) -> float:
         """Do one round."""
-        await self._executor.run(intake.announce(self._namespace, [queue.keys.queue for queue in self._queues]))
+        if names := [queue.keys.queue for queue in self._queues]:
+            await self._executor.run(intake.announce(self._namespace, names))
         for queue in self._queues:
             await self._forget(queue)
         return EVERY_S

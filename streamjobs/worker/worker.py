@@ -15,10 +15,12 @@ from streamjobs.client.sync import SyncExecutor
 from streamjobs.core.classify import Rule
 from streamjobs.core.options import WorkerOptions
 from streamjobs.core.registry import Handler
+from streamjobs.core.subscription import Subscription
 from streamjobs.protocol import leases
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker.burst import Burst
 from streamjobs.worker.deadlines import Deadlines
+from streamjobs.worker.discovery import Discovery
 from streamjobs.worker.execution import Ending, Execution, WorkerQueue
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.lease import LeaseKeeper
@@ -45,7 +47,7 @@ class Worker:
         connections: Connections,
         namespace: str,
         handlers: dict[str, Handler],
-        queues: list[str],
+        queues: list[Subscription],
         options: WorkerOptions,
         *,
         lifespan: Lifespan | None = None,
@@ -62,9 +64,15 @@ class Worker:
         self._rules = rules
         self._stopping = asyncio.Event()
         self._aborting = asyncio.Event()
-        self._queues = [WorkerQueue(QueueKeys(namespace, name), options.ms("lease")) for name in queues]
+        self._patterns = [one for one in queues if one.open]
+        self._queues = [
+            WorkerQueue(QueueKeys(namespace, one.pattern), options.ms("lease"), weight=one.weight)
+            for one in queues
+            if not one.open
+        ]
         self.consumer = new_consumer()
         self._station = Station(connections.aio(), namespace, self._queues, options, self.consumer)
+        self._discovery = Discovery(self._station, self._patterns, self._join_queue)
         self.ready = asyncio.Event()
         """Set once the server has been reached and jobs are being fetched."""
         self.on_left: Callable[[], None] = lambda: None
@@ -106,7 +114,8 @@ class Worker:
 
     def _lease_executor(self, stack: AsyncExitStack) -> SyncExecutor:
         """Return an executor that gives up a reply while there is time to renew on another connection."""
-        shortest_s = min(queue.lease_ms for queue in self._queues) / 1000
+        leases_ms = [queue.lease_ms for queue in self._queues]
+        shortest_s = min(leases_ms, default=self._options.ms("lease")) / 1000
         executor = self._connections.sync(reply_s=min(REPLY_SECONDS, shortest_s / 6))
         stack.callback(executor.close)
         return executor
@@ -135,6 +144,7 @@ class Worker:
     async def _join_queues(self) -> None:
         for queue in self._queues:
             await self._join_queue(queue)
+        await self._discovery.look()
 
     async def _join_queue(self, queue: WorkerQueue) -> None:
         joined = await self._station.executor.run(leases.join(queue.keys, queue.lease_ms))
@@ -157,12 +167,15 @@ class Worker:
         starter = Starter(station, runner, settler, self._duty, self.on_left)
         fetcher, promoter = self._fetching(reader, sleeper, starter, runner)
         services: list[Service] = [Deadlines(station, runner, starter), Upkeep(station)]
+        if self._patterns:
+            self._discovery.found = fetcher.nudge
+            services.append(self._discovery)
         if options.burst:
             services.append(Burst(station, fetcher, starter, settler, self.stop))
         tasks = [self._spawn(service) for service in services]
         fetching = self._spawn(fetcher)
         promoting = self._spawn(promoter) if promoter else fetching
-        names = ", ".join(queue.keys.queue for queue in self._queues)
+        names = ", ".join([one.pattern for one in self._patterns] + [queue.keys.queue for queue in self._queues])
         log.info("worker %s serves %s with %d slots", self.consumer, names, options.concurrency)
         self.ready.set()
         watched: list[asyncio.Future[Any]] = [*tasks, fetching, promoting, settler.broken]

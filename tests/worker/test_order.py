@@ -1,0 +1,172 @@
+"""Which queues are read first: weights are kept, nothing starves, and no room is wasted."""
+
+from collections import Counter
+from itertools import chain
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamjobs import StreamJobs, WorkerOptions
+from streamjobs.protocol.keys import QueueKeys
+from streamjobs.worker import order
+from streamjobs.worker.execution import WorkerQueue
+from streamjobs.worker.order import Order, Shares, Strict
+from tests.worker.support import FAST, Flag, drain
+
+
+def queue(name: str, weight: int = 1) -> WorkerQueue:
+    return WorkerQueue(QueueKeys("ns", name), 1000, weight=weight)
+
+
+def read(chosen: Order, room: int, waiting: Counter[WorkerQueue]) -> list[tuple[str, int]]:
+    """Read once from queues that hold so much; return what came, and take it away."""
+    came, asks = [], chosen.asks(room)
+    try:
+        wanted = next(asks)
+        while True:
+            counts = [min(most, waiting[one]) for one, most in wanted]
+            for (one, _), count in zip(wanted, counts, strict=True):
+                waiting[one] -= count
+                came.append((one.keys.queue, count))
+            wanted = asks.send(counts)
+    except StopIteration:
+        return came
+
+
+def total(reads: list[list[tuple[str, int]]]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for name, count in chain.from_iterable(reads):
+        found[name] += count
+    return found
+
+
+@pytest.mark.parametrize("room", [1, 7, 100])
+def test_weights_are_kept_while_all_have_work(room: int) -> None:
+    heavy, light = queue("heavy", 10), queue("light", 1)
+    waiting, shares = Counter({heavy: 10**6, light: 10**6}), Shares([heavy, light])
+
+    came = total([read(shares, room, waiting) for _ in range(1100)])
+
+    assert came["heavy"] + came["light"] == room * 1100
+    assert came["light"] == pytest.approx(room * 100, rel=0.02, abs=room)
+
+
+def test_what_one_does_not_need_is_the_others() -> None:
+    heavy, light = queue("heavy", 1000), queue("light", 1)
+    waiting, shares = Counter({light: 10**6}), Shares([heavy, light])
+
+    came = total([read(shares, 100, waiting) for _ in range(100)])
+
+    assert came["light"] > 80 * 100
+
+
+@given(st.lists(st.integers(1, 50), min_size=1, max_size=6), st.integers(1, 200), st.data())
+def test_no_read_asks_for_more_than_there_is_room_and_none_for_nothing(
+    weights: list[int], room: int, data: st.DataObject
+) -> None:
+    queues = [queue(f"q{n}", weight) for n, weight in enumerate(weights)]
+    for chosen in (Shares(queues), Strict(queues)):
+        for _ in range(10):
+            waiting = Counter({one: data.draw(st.integers(0, 100)) for one in queues})
+            asks, left = chosen.asks(room), room
+            try:
+                wanted = next(asks)
+                while True:
+                    assert wanted
+                    assert all(most > 0 for _, most in wanted)
+                    assert sum(most for _, most in wanted) <= left
+                    counts = [min(most, waiting[one]) for one, most in wanted]
+                    left -= sum(counts)
+                    wanted = asks.send(counts)
+            except StopIteration:
+                pass
+
+
+def test_a_strict_order_reads_the_later_only_with_what_room_is_left() -> None:
+    first, second = queue("first"), queue("second")
+    waiting, strict = Counter({first: 15, second: 100}), Strict([first, second])
+
+    assert read(strict, 10, waiting) == [("first", 10)]
+    assert read(strict, 10, waiting) == [("first", 5), ("second", 5)]
+
+
+def test_a_strict_low_queue_ages(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(order, "monotonic", lambda: now[0])
+    first, second = queue("first"), queue("second")
+    waiting, strict = Counter({first: 10**6, second: 10**6}), Strict([first, second])
+
+    reads = []
+    for _ in range(170):
+        reads.append(read(strict, 100, waiting))
+        now[0] += 0.2
+
+    assert 9 * 25 <= total(reads)["second"] <= 11 * 25
+    assert all(sum(count for _, count in one) == 100 for one in reads)
+
+
+async def test_a_worker_keeps_weights(real: StreamJobs) -> None:
+    ran: list[str] = []
+
+    @real.job
+    def note(name: str) -> None:
+        ran.append(name)
+
+    await real.enqueue_many(note.options(queue=name).call(name) for name in ("light", "heavy") for _ in range(300))
+
+    await drain(real, ["heavy:9", "light:1"], concurrency=10)
+
+    assert len(ran) == 600
+    assert 5 <= Counter(ran[:200])["light"] <= 60
+
+
+async def test_a_worker_keeps_a_strict_order(real: StreamJobs) -> None:
+    ran: list[str] = []
+
+    @real.job
+    async def note(name: str) -> None:
+        ran.append(name)
+
+    await real.enqueue_many(note.options(queue=name).call(name) for name in ("low", "high") for _ in range(50))
+
+    await drain(real, ["high", "low"], concurrency=1, read_ahead=0, strict=True)
+
+    assert ran == ["high"] * 50 + ["low"] * 50
+
+
+async def test_a_pattern_finds_the_queues_that_are_there_and_those_that_come(
+    real: StreamJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamjobs.worker.discovery.EVERY_S", 0.05)
+    ran: dict[str, Flag] = {name: Flag() for name in ("mail-a", "mail-b", "web")}
+
+    @real.job
+    async def note(name: str) -> None:
+        ran[name].raise_()
+
+    for name in ("mail-a", "web"):
+        await note.options(queue=name).enqueue(name)
+    async with real.worker(["mail-*"], FAST):
+        await ran["mail-a"].wait()
+        await note.options(queue="mail-b").enqueue("mail-b")
+        await ran["mail-b"].wait()
+
+    assert ran["web"].count == 0
+
+
+async def test_a_pattern_that_fits_nothing_yet_waits(real: StreamJobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamjobs.worker.discovery.EVERY_S", 0.05)
+    ran = Flag()
+
+    @real.job(queue="later")
+    async def note() -> None:
+        ran.raise_()
+
+    async with real.worker(["lat*"], WorkerOptions()):
+        await note.enqueue()
+        await ran.wait()
+
+
+async def test_a_burst_on_a_pattern_that_fits_nothing_ends(real: StreamJobs) -> None:
+    await drain(real, ["nothing-*"])
