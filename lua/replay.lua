@@ -15,7 +15,8 @@ local function replay(entry, job, meta, body, key, ttl)
   local fields = read(dead, entry)
   if not fields or redis.call('HGET', dead_ids, job) ~= entry then return 'GONE' end
   local holder = key and redis.call('GET', key)
-  if holder then return holder end
+  -- A window outlives its job's death: the key may be this job's own still.
+  if holder and holder ~= job then return holder end
   if string.sub(body, 1, 1) == '!' then fields.body = string.sub(body, 2) end
   local id = redis.call('XADD', stream, '*', 'kind', fields.kind, 'body', fields.body, 'meta', meta)
   redis.call('HSET', moved, job, id)

@@ -6,7 +6,7 @@ import msgspec
 
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.errors import Unavailable
-from streamjobs.core.job import FRESH, Job
+from streamjobs.core.job import FRESH, Job, Meta
 from streamjobs.protocol.calls import Call, Command, Word
 from streamjobs.protocol.keys import QueueKeys, queues
 
@@ -78,7 +78,7 @@ def enqueue(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = "")
         run += 1
         words.append(job.body)
         if full:
-            words += (encode_meta(job.meta), DEDUPE_TTL_MS if job.meta.dedupe_key else 0)
+            words += (encode_meta(job.meta), _key_ttl_ms(job.meta))
             if job.meta.dedupe_key:
                 named.append(keys.dedupe(job.meta.dedupe_key))
     if run:
@@ -99,11 +99,16 @@ def schedule(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = ""
             encode_meta(job.meta),
             job.delay_ms,
             job.at_ms,
-            DEDUPE_TTL_MS if key else 0,
+            _key_ttl_ms(job.meta),
         )
         if key:
             named.append(keys.dedupe(key))
     return Call("schedule", named, words, lambda raw: _accepted(raw, "d"))
+
+
+def _key_ttl_ms(meta: Meta) -> int:
+    """Return how long a job's dedupe key lives beyond its run_after; 0 for none."""
+    return (meta.dedupe_window_ms or DEDUPE_TTL_MS) if meta.dedupe_key else 0
 
 
 def announce(namespace: str, names: Sequence[str]) -> Command[int]:

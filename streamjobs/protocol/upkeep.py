@@ -33,6 +33,16 @@ class Replay(msgspec.Struct, frozen=True):
     meta: bytes
     dedupe_key: str = ""
     body: bytes | None = None
+    window_ms: int = 0
+    """How long it then holds its dedupe key, whatever becomes of it; 0: until it has ended."""
+
+
+class Purge(msgspec.Struct, frozen=True):
+    """One dead job to delete; a dedupe key that outlived it goes too."""
+
+    entry: str
+    job: str
+    dedupe_key: str = ""
 
 
 def promote(
@@ -42,7 +52,7 @@ def promote(
     named = [keys.stream, keys.scheduled, keys.retries, keys.bodies, keys.moved, keys.promoter]
     return Call(
         "promote",
-        [*named, keys.workers, keys.totals],
+        [*named, keys.workers, keys.totals, keys.dedupe("")],
         [clock, consumer, most, int(rung), note],
         lambda raw: Promoted(raw[0], raw[1], raw[2] == 1, raw[3]),
     )
@@ -74,17 +84,17 @@ def replay(keys: QueueKeys, items: Sequence[Replay], clock: str = "") -> Call[li
     for item in items:
         key = table.position(keys.dedupe(item.dedupe_key) if item.dedupe_key else "")
         body = b"=" if item.body is None else b"!" + item.body
-        words += (item.entry, item.job, item.meta, body, key, DEDUPE_TTL_MS)
+        words += (item.entry, item.job, item.meta, body, key, item.window_ms or DEDUPE_TTL_MS)
     return Call("replay", table.keys, words, lambda raw: [word.decode() for word in raw])
 
 
-def purge(keys: QueueKeys, items: Sequence[tuple[str, str]], clock: str = "") -> Call[list[str]]:
-    """Delete dead jobs, given as (dead entry, job); per job OK or GONE."""
+def purge(keys: QueueKeys, items: Sequence[Purge], clock: str = "") -> Call[list[str]]:
+    """Delete dead jobs; per job OK or GONE."""
+    table = KeyTable(keys.dead, keys.dead_ids, keys.totals, keys.metrics)
     words: list[Word] = [clock]
-    for entry, job in items:
-        words += (entry, job)
-    named = [keys.dead, keys.dead_ids, keys.totals, keys.metrics]
-    return Call("purge", named, words, lambda raw: [word.decode() for word in raw])
+    for item in items:
+        words += (item.entry, item.job, table.position(keys.dedupe(item.dedupe_key) if item.dedupe_key else ""))
+    return Call("purge", table.keys, words, lambda raw: [word.decode() for word in raw])
 
 
 def get_lease(keys: QueueKeys) -> Command[int]:

@@ -90,5 +90,5 @@ _ITEMS: dict[str, Callable[[Sequence[Word]], Iterator[Item]]] = {
     "renew": lambda args: (_item(row[2], *row[:2]) for row in _rows(args, 1, 4)),
     "suspect": lambda args: (_item("", *row[:2]) for row in _rows(args, 2, 3)),
     "replay": lambda args: (_item(row[1], "") for row in _rows(args, 1, 6)),
-    "purge": lambda args: (_item(row[1], "") for row in _rows(args, 1, 2)),
+    "purge": lambda args: (_item(row[1], "") for row in _rows(args, 1, 3)),
 }

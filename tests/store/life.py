@@ -128,7 +128,7 @@ def endings() -> Iterator[Step]:
     yield "a reads", read("a")
     death = settle.Death(ending(7), "undecodable", "not an object", 0, b"[]")
     yield "a buries it", settle.bury(KEYS, "a", [("mail", {}, [death])], clock())
-    yield "an operator purges it", upkeep.purge(KEYS, [("4000000000000-2", "4000000000000-7")], clock())
+    yield "an operator purges it", upkeep.purge(KEYS, [upkeep.Purge("4000000000000-2", "4000000000000-7")], clock())
     yield "idle consumers go", leases.retire(KEYS, ["a", "b", "c", "d"])
     yield "nothing is left", command("XLEN", KEYS.stream)
     yield "the counts", command("HMGET", KEYS.totals, *"enqueued done dead replayed cancelled purged".split())

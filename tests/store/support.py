@@ -153,7 +153,7 @@ class Store:
         return self.run(upkeep.replay(self.keys, [upkeep.Replay(entry, job, meta, key, body)]))
 
     def purge(self, job: str) -> list[str]:
-        return self.run(upkeep.purge(self.keys, [(self.dead_entry(job), job)]))
+        return self.run(upkeep.purge(self.keys, [upkeep.Purge(self.dead_entry(job), job)]))
 
     def lookup(self, job: str) -> dict[str, bytes]:
         return self.run(upkeep.lookup(self.keys, job))
