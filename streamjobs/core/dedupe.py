@@ -22,8 +22,8 @@ Key: TypeAlias = str | tuple[str, ...] | Callable[..., str] | None
 """One argument by name, several, a function of all of them (by name), or None: all of them."""
 
 
-class _Mode(msgspec.Struct, frozen=True, kw_only=True):
-    """What the four modes share: which arguments make a key."""
+class Dedupe(msgspec.Struct, frozen=True, kw_only=True):
+    """A mode. What the four share: which arguments make a key."""
 
     key: Key = None
 
@@ -81,11 +81,11 @@ def _called(function: Callable[..., str], kind: str, arguments: Mapping[str, Any
     return text
 
 
-class UntilDone(_Mode, frozen=True):
+class UntilDone(Dedupe, frozen=True):
     """The key is held until its job is done, dead or cancelled."""
 
 
-class UntilStarted(_Mode, frozen=True):
+class UntilStarted(Dedupe, frozen=True):
     """The key is held until a worker starts its job for the first time, or the job ends before.
 
     An enqueue that was refused came before the handler began. What was given back, or taken from a
@@ -93,7 +93,7 @@ class UntilStarted(_Mode, frozen=True):
     """
 
 
-class Latest(_Mode, frozen=True):
+class Latest(Dedupe, frozen=True):
     """The key is held until its job has ended, and what is enqueued meanwhile brings newer arguments.
 
     A job that waits or is scheduled, for a retry too, starts next with the newest; it keeps its id, its
@@ -103,7 +103,7 @@ class Latest(_Mode, frozen=True):
     """
 
 
-class Window(_Mode, frozen=True):
+class Window(Dedupe, frozen=True):
     """The key is held for a fixed time, whether its job runs longer or has ended.
 
     The time begins when the server takes the job, or when its delay has passed. Only a cancel or a purge
@@ -122,12 +122,9 @@ class Window(_Mode, frozen=True):
         return names.milliseconds(self.length, "dedupe: Window")
 
 
-Dedupe: TypeAlias = UntilDone | UntilStarted | Latest | Window
-
-
 def check_mode(value: Any) -> None:
     """Raise InvalidOption unless this is a mode, or None."""
-    if value is not None and not isinstance(value, _Mode):
+    if value is not None and not isinstance(value, Dedupe):
         raise InvalidOption(
             f"dedupe={value!r:.80}: expected UntilDone(), UntilStarted(), Latest() or Window(timedelta(...))"
         )

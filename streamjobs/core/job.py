@@ -55,9 +55,14 @@ class Meta(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
         return "" if self.dedupe_window_ms else self.dedupe_key
 
     @property
+    def latest(self) -> bool:
+        """Whether newer arguments replace its own."""
+        return self.dedupe_mode == LATEST and self.dedupe_key != ""
+
+    @property
     def announced(self) -> bool:
         """Whether the server must hear of a start before the handler begins."""
-        return bool(self.dedupe_mode and self.dedupe_key)
+        return self.dedupe_mode != "" and self.dedupe_key != ""
 
 
 FRESH = Meta()

@@ -209,7 +209,12 @@ def _replay(job: JobStatus) -> upkeep.Replay:
         history=job.history,
     )
     return upkeep.Replay(
-        job.dead_entry, local, codec.encode_meta(meta), meta.dedupe_key, window_ms=meta.dedupe_window_ms
+        job.dead_entry,
+        local,
+        codec.encode_meta(meta),
+        meta.dedupe_key,
+        window_ms=meta.dedupe_window_ms,
+        newer=job.newer if meta.latest else None,
     )
 
 

@@ -64,20 +64,20 @@ def _accepted(raw: bytes, prefix: str) -> Accepted:
 
 def enqueue(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = "") -> Call[Accepted]:
     """Put jobs that are due at once on the stream; at most 500 and 1 MiB."""
-    named = [keys.stream, keys.producer(batch.producer), keys.totals, keys.metrics]
+    named = [keys.stream, keys.producer(batch.producer), keys.totals, keys.metrics, keys.latest]
     words: list[Word] = [clock, batch.number, batch.token]
-    kind, full, jobs_at, run = "", False, 0, 0
+    kind, form, jobs_at, run = "", "", 0, 0
     for job in jobs:
-        has_meta = job.meta is not FRESH
-        if job.kind != kind or has_meta is not full or not run:
+        own_form = "plain" if job.meta is FRESH else "latest" if job.meta.latest else "full"
+        if job.kind != kind or own_form != form:
             if run:
                 words[jobs_at] = run
-            kind, full, run = job.kind, has_meta, 0
-            words += (kind, 0, "full" if full else "plain")
+            kind, form, run = job.kind, own_form, 0
+            words += (kind, 0, form)
             jobs_at = len(words) - 2
         run += 1
         words.append(job.body)
-        if full:
+        if form != "plain":
             words += (encode_meta(job.meta), _key_ttl_ms(job.meta))
             if job.meta.dedupe_key:
                 named.append(keys.dedupe(job.meta.dedupe_key))
@@ -89,7 +89,7 @@ def enqueue(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = "")
 def schedule(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = "") -> Call[Accepted]:
     """Put jobs that run later into the set of scheduled ones; at most 500 and 1 MiB."""
     named = [keys.ids, keys.scheduled, keys.bodies, keys.retries, keys.bell]
-    named += [keys.producer(batch.producer), keys.totals, keys.metrics]
+    named += [keys.producer(batch.producer), keys.totals, keys.metrics, keys.latest]
     words: list[Word] = [clock, batch.number, batch.token]
     for job in jobs:
         key = job.meta.dedupe_key
@@ -100,6 +100,7 @@ def schedule(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = ""
             job.delay_ms,
             job.at_ms,
             _key_ttl_ms(job.meta),
+            int(job.meta.latest),
         )
         if key:
             named.append(keys.dedupe(key))

@@ -21,7 +21,8 @@ from streamjobs.worker.execution import Execution
 def ending(execution: Execution, result: bytes) -> Ending:
     """Return the fence of a claim with what its job owns; `result` says how it ended."""
     claim, meta = execution.claim, execution.meta
-    return Ending(claim.entry, claim.deliveries, execution.local_id, meta.held_key, meta.result_ttl_ms, result)
+    newer = execution.newer if meta.latest else None
+    return Ending(claim.entry, claim.deliveries, execution.local_id, meta.held_key, meta.result_ttl_ms, result, newer)
 
 
 def cancellation(execution: Execution, reason: str) -> Ending:

@@ -112,6 +112,11 @@ class Store:
         items = [leases.Renewal(claim.entry, claim.deliveries, job_of(claim)) for claim in claims]
         return self.run(leases.renew(self.keys, consumer, items))
 
+    def start(self, *claims: Claim, consumer: str = "a", key: str = "") -> "list[leases.Begun | None]":
+        """Say that handlers begin; `key` is given back, without one newer arguments are taken."""
+        items = [leases.Start(claim.entry, claim.deliveries, job_of(claim), key) for claim in claims]
+        return self.run(leases.start(self.keys, consumer, items))
+
     def suspect(self, *claims: Claim, consumer: str = "a", clock: str = "") -> leases.Words:
         return self.run(leases.suspect(self.keys, consumer, claims, clock))
 

@@ -1,5 +1,7 @@
 """Dedupe keys over the whole life of a job: who holds one, and which event gives it back."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -112,7 +114,7 @@ def test_case_E10_duplicates_within_one_batch_are_the_first_of_them(store: Store
 
 
 def test_case_E2_a_window_outlives_completion_and_death(store: Store) -> None:
-    window = {"dedupe_key": "k", "dedupe_window_ms": 300_000}
+    window: dict[str, Any] = {"dedupe_key": "k", "dedupe_window_ms": 300_000}
     [first] = store.enqueue(job(1, **window))
     assert 290_000 < store.command("PTTL", store.keys.dedupe("k")) <= 300_000
 
@@ -141,7 +143,7 @@ def test_replay_of_a_job_whose_own_window_is_open_begins_it_anew(store: Store) -
 
 
 def test_a_cancel_and_a_purge_close_a_window(store: Store) -> None:
-    window = {"dedupe_key": "k", "dedupe_window_ms": 300_000}
+    window: dict[str, Any] = {"dedupe_key": "k", "dedupe_window_ms": 300_000}
     [first] = store.enqueue(job(1, **window))
     store.cancel_owned(first, "k")
     assert holder(store) == ""
