@@ -1,7 +1,9 @@
 -- cancel: end jobs as cancelled, wherever they are; a worker that runs one learns it when it renews.
--- Moves: scheduled -> cancelled, waiting -> cancelled, running -> cancelled
+-- Newer arguments go with a job that an operator cancels, and follow one that its handler cancels.
+-- Moves: scheduled -> cancelled, waiting -> cancelled, running -> cancelled, new -> waiting,
+--       new -> scheduled
 -- KEYS: 1 stream, 2 moved, 3 scheduled, 4 retries, 5 bodies, 6 dead ids, 7 released, 8 suspects,
---       9 totals, 10 metrics base, 11.. dedupe and result keys
+--       9 totals, 10 metrics base, 11 latest, 12 ids, 13 bell, 14.. dedupe and result keys
 -- ARGV: 1 clock, 2 consumer ("" for an operator, who needs no fence), 3 channel for results, then per
 --       job: job, entry and deliveries (the fence; "" and 0 for an operator), position of its dedupe
 --       key in KEYS or 0, position of its result key or 0, ms to keep how it ended, how it ended
@@ -13,12 +15,15 @@
 -- @include entry
 -- @include envelope
 -- @include leave
+-- @include follow
 local stream, moved, scheduled, retries, bodies = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local dead_ids, released, suspects = KEYS[6], KEYS[7], KEYS[8]
 local consumer, channel = ARGV[2], ARGV[3]
 
 redis.call('XACK', stream, 'workers', '0-1')
-local count = counters(KEYS[9], KEYS[10], now_ms(ARGV[1]))
+local now, latest = now_ms(ARGV[1]), KEYS[11]
+local count = counters(KEYS[9], KEYS[10], now)
+local follow = follower(stream, now, count, latest, KEYS[12], scheduled, bodies, KEYS[13])
 
 local function from_stream(job, id)
   local row = pending(stream, id)
@@ -50,7 +55,8 @@ for i = 4, #ARGV, 7 do
   if kind then
     local key, result = KEYS[tonumber(ARGV[i + 3])], KEYS[tonumber(ARGV[i + 4])]
     if result then tell(result, channel, ARGV[i + 5], ARGV[i + 6], job) end
-    if key then free(key, job) end
+    if key and consumer == '' then redis.call('HDEL', latest, job, job .. '+') end
+    if key then follow(job, nil, key) end
     count('cancelled', kind, 1)
   end
   words[#words + 1] = word

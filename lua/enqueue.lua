@@ -1,8 +1,10 @@
 -- enqueue: put a batch of jobs on the stream, once however often the batch is sent.
 -- Moves: new -> waiting
--- KEYS: 1 stream, 2 producer, 3 totals, 4 metrics base, 5.. dedupe keys of the jobs that have one
+-- KEYS: 1 stream, 2 producer, 3 totals, 4 metrics base, 5 latest, 6.. dedupe keys of the jobs that have
+--       one
 -- ARGV: 1 clock, 2 batch number, 3 token, then runs of jobs of one kind: kind, jobs, form, and per
---       job: body (form "plain"), or body, meta, ms that its dedupe key lives or 0 (form "full")
+--       job: body (form "plain"), or body, meta, ms that its dedupe key lives or 0 (form "full", or
+--       "latest": newer arguments replace its own, and these those of the job that holds its key)
 -- Returns: "<ms> <seq> <added>[ <index> <holder>]*": the added jobs have consecutive ids from
 --       <ms>-<seq> on; a job whose dedupe key is held is left out, by index from 0 and holder's id.
 --       Or "STALEBATCH" or "TWOPRODUCERS", with nothing done.
@@ -10,14 +12,15 @@
 -- @include now
 -- @include counters
 -- @include batch
-local stream, producer, totals, metrics = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+-- @include latest
+local stream, producer, totals, metrics, latest = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local number, token = ARGV[2], ARGV[3]
 
 local earlier = answered(producer, number, token)
 if earlier then return earlier end
 
 local count = counters(totals, metrics, now_ms(ARGV[1]))
-local at, key, index, added = 4, 5, 0, 0
+local at, key, index, added = 4, 6, 0, 0
 local ms, seq = '0', 0
 local others = ''
 local per_kind = {}
@@ -36,11 +39,11 @@ local function add(kind, body, meta)
 end
 
 while ARGV[at] do
-  local kind, jobs, full = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2] == 'full'
+  local kind, jobs, form = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2]
   local before = added
   at = at + 3
   for _ = 1, jobs do
-    if not full then
+    if form == 'plain' then
       add(kind, ARGV[at], '')
       at = at + 1
     else
@@ -48,11 +51,14 @@ while ARGV[at] do
       local holder = ttl ~= '0' and redis.call('GET', KEYS[key])
       if holder then
         others = others .. ' ' .. index .. ' ' .. holder
+        if form == 'latest' then
+          replace(latest, holder, KEYS[key], ttl, 0, kind, ARGV[at], ARGV[at + 1])
+        end
       else
         add(kind, ARGV[at], ARGV[at + 1])
-        if ttl ~= '0' then
-          redis.call('SET', KEYS[key], string.format('%s-%d', ms, seq + added - 1), 'PX', ttl)
-        end
+        local id = string.format('%s-%d', ms, seq + added - 1)
+        if ttl ~= '0' then redis.call('SET', KEYS[key], id, 'PX', ttl) end
+        if form == 'latest' then expect(latest, id, kind, '0') end
       end
       if ttl ~= '0' then key = key + 1 end
       at = at + 3

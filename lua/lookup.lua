@@ -1,31 +1,37 @@
 -- lookup: find a job wherever it is, in one step; separate calls would miss one on the move.
 -- Moves: none
 -- KEYS: 1 stream, 2 ids, 3 moved, 4 scheduled, 5 retries, 6 bodies, 7 dead, 8 dead ids, 9 result,
---       10 suspects
+--       10 suspects, 11 latest
 -- ARGV: 1 job
 -- Returns: field, value pairs, "state" first: waiting or running with entry, kind, body, meta (and
---       consumer, idle_ms, deliveries, marks); scheduled with due_ms, retrying, kind, body, meta; dead with
---       entry and the fields of its row; ended with result; finished; or unknown
+--       consumer, idle_ms, deliveries, marks, and follows: 1 for newer arguments that wait behind a
+--       running one); scheduled with due_ms, retrying, kind, body, meta; dead with entry and the fields of
+--       its row; ended with result; finished; or unknown. The body is what it runs with or starts with next
 -- Cost: O(1); about 10 us
 -- @include entry
--- @include envelope
 -- @include suspects
+-- @include latest
 local stream, ids, moved, scheduled, retries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local bodies, dead, dead_ids, suspects = KEYS[6], KEYS[7], KEYS[8], KEYS[10]
-local job = ARGV[1]
+local latest, job = KEYS[11], ARGV[1]
+
+local function body_of(body, runs)
+  local _, newest = of_latest(latest, job .. '+')
+  if newest and not runs then return (select(2, unpack_envelope(newest))) end
+  return select(2, arguments(latest, job)) or body
+end
 
 local function in_stream(id, fields)
   local row = pending(stream, id)
   local runs = row and row[2] ~= 'released'
   local found = {
     'state', runs and 'running' or 'waiting', 'entry', id, 'kind', fields.kind or '',
-    'body', fields.body or '', 'meta', fields.meta or '',
+    'body', body_of(fields.body or '', runs), 'meta', fields.meta or '',
   }
   if row then
-    local marks = suspect_of(suspects, id)
-    for _, word in ipairs({'consumer', row[2], 'idle_ms', row[3], 'deliveries', row[4], 'marks', marks}) do
-      found[#found + 1] = word
-    end
+    local marks, follows = (suspect_of(suspects, id)), runs and redis.call('HEXISTS', latest, job .. '+') or 0
+    local more = {'consumer', row[2], 'idle_ms', row[3], 'deliveries', row[4], 'marks', marks, 'follows', follows}
+    for _, word in ipairs(more) do found[#found + 1] = word end
   end
   return found
 end
@@ -62,7 +68,7 @@ if envelope then
   local due = retry or redis.call('ZSCORE', scheduled, job) or '0'
   return {
     'state', 'scheduled', 'due_ms', due, 'retrying', retry and '1' or '0',
-    'kind', kind, 'body', body, 'meta', meta,
+    'kind', kind, 'body', body_of(body, false), 'meta', meta,
   }
 end
 local entry = redis.call('HGET', dead_ids, job)

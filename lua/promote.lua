@@ -1,7 +1,8 @@
 -- promote: move jobs whose time has come from both sets to the stream; say when the next is due.
 -- Safe with any number of callers: the promoter key only saves work.
 -- Moves: scheduled -> waiting
--- KEYS: 1 stream, 2 scheduled, 3 retries, 4 bodies, 5 moved, 6 promoter, 7 workers, 8 totals
+-- KEYS: 1 stream, 2 scheduled, 3 retries, 4 bodies, 5 moved, 6 promoter, 7 workers, 8 totals,
+--       9 base of dedupe keys: only the metas of the jobs that move name them
 -- ARGV: 1 clock, 2 consumer, 3 jobs at most, 4 "1" if the bell was heard, 5 what to note of the worker
 -- Returns: jobs moved, ms until the next is due (0: some are, -1: none), 1 if this caller is the
 --       promoter, the server's time in ms
@@ -9,13 +10,23 @@
 -- @include now
 -- @include envelope
 -- @include bell
+-- @include ttl
 local stream, scheduled, retries, bodies, moved = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local promoter, workers, totals = KEYS[6], KEYS[7], KEYS[8]
+local promoter, workers, totals, dedupe = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local consumer, limit, rung, note = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
 redis.call('XACK', stream, 'workers', '0-1')
 local now = now_ms(ARGV[1])
 local count, half = 0, math.ceil(limit / 2)
+
+-- The dedupe key of a job that was due long ago must not end while it waits. A window ends all the same.
+local function prolong(job, meta)
+  if not string.find(meta, '"dk":', 1, true) then return end
+  local ok, object = pcall(cjson.decode, meta)
+  if not ok or type(object) ~= 'table' or type(object.dk) ~= 'string' or object.dw then return end
+  local key = dedupe .. object.dk
+  if redis.call('GET', key) == job then redis.call('PEXPIRE', key, KEY_TTL) end
+end
 
 -- Half of the jobs and of the bytes for each set, so that a flood in one cannot starve the other.
 local function promote(zset)
@@ -28,6 +39,7 @@ local function promote(zset)
       local kind, body, meta = unpack_envelope(envelope)
       local entry = redis.call('XADD', stream, '*', 'kind', kind, 'body', body, 'meta', meta)
       redis.call('HSET', moved, job, entry)
+      prolong(job, meta)
       bytes = bytes + #envelope
       count = count + 1
     else

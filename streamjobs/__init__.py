@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from streamjobs.app import StreamJobs
+    from streamjobs.core.dedupe import Latest, UntilDone, UntilStarted, Window
     from streamjobs.core.errors import (
         Cancel,
         Conflict,
@@ -64,6 +65,7 @@ __all__ = [
     "JobOptions",
     "JobStatus",
     "Kind",
+    "Latest",
     "LeaseLost",
     "MissingExtra",
     "NotFound",
@@ -85,7 +87,10 @@ __all__ = [
     "Temporary",
     "Unavailable",
     "UnknownKind",
+    "UntilDone",
+    "UntilStarted",
     "UsageError",
+    "Window",
     "Worker",
     "WorkerOptions",
     "current_job",
@@ -94,6 +99,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "app": "StreamJobs",
+    "core.dedupe": "Latest UntilDone UntilStarted Window",
     "core.errors": (
         "Cancel Conflict InvalidOption JobCancelled JobEnded JobFailed LeaseLost MissingExtra NotFound"
         " NotSent OutcomeUnknown PayloadTooLarge Permanent QueueFull RateLimited Refused Rejected"

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overl
 from streamjobs.client import Connections
 from streamjobs.core import codec, names
 from streamjobs.core.classify import Rule
+from streamjobs.core.dedupe import Dedupe
 from streamjobs.core.errors import InvalidOption, StreamJobsError
 from streamjobs.core.job import Job
 from streamjobs.core.options import (
@@ -24,7 +25,7 @@ from streamjobs.core.registry import Registry
 from streamjobs.core.retry import Retry
 from streamjobs.core.subscription import subscriptions
 from streamjobs.handle import Handle
-from streamjobs.kind import Kind, make_meta
+from streamjobs.kind import Kind, make_meta, with_key
 from streamjobs.protocol.keys import DEFAULT_NAMESPACE, QueueKeys
 from streamjobs.senders import Senders
 from streamjobs.worker.context import Context
@@ -142,6 +143,7 @@ class StreamJobs:
         timeout: float | timedelta | None = ...,
         retry: Retry | None = None,
         result_ttl: float | timedelta | None = None,
+        dedupe: Dedupe | None = None,
     ) -> JobDecorator: ...
 
     def job(self, function: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
@@ -157,10 +159,12 @@ class StreamJobs:
             timeout: seconds that a run may take; None for no limit. Default 10 minutes.
             retry: how failures are taken.
             result_ttl: seconds for which what the function returns is kept.
+            dedupe: how long a job keeps out others of the same dedupe key, and which arguments make the
+                key: `UntilDone(key="user_id")`. An enqueue may name another key.
 
         Raises:
             InvalidOption: the name is taken, an argument's type cannot be encoded, an option is
-                outside its range.
+                outside its range, or names an argument that there is not.
         """
         given = {key: value for key, value in options.items() if value is not None or key == "timeout"}
         merged = self._defaults.changed(given)
@@ -218,7 +222,12 @@ class StreamJobs:
             handler.signature.check(body)
         defaults = handler.options if handler is not None else self._defaults
         ttl = defaults.result_ttl if options.result_ttl is None else options.result_ttl
-        meta = make_meta(options, result_ttl_ms(ttl))
+        mode = options.dedupe or defaults.dedupe
+        meta = make_meta(options, result_ttl_ms(ttl), mode)
+        if options.dedupe is not None and handler is not None:
+            options.dedupe.check(handler.signature.names, kind)
+        if mode is not None and not options.dedupe_key:
+            meta = with_key(meta, mode, handler, body)
         return Job(kind, body, options.queue or defaults.queue, options.delay_ms, options.at_ms, meta)
 
     def handle(self, job_id: str) -> Handle[Any]:

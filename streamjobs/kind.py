@@ -4,6 +4,9 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 import msgspec
 
+from streamjobs.core import dedupe
+from streamjobs.core.dedupe import Dedupe
+from streamjobs.core.errors import UsageError
 from streamjobs.core.job import FRESH, Job, Meta
 from streamjobs.core.options import EnqueueKeywords, EnqueueOptions, result_ttl_ms
 from streamjobs.core.registry import Handler
@@ -25,16 +28,20 @@ class Kind(Generic[P, R]):
         self._options = options
         self.__doc__ = handler.function.__doc__
         self.__wrapped__ = handler.function
-        self._queue, self._meta = handler.options.queue, FRESH
+        self._queue = handler.options.queue
         self._delay_ms = self._at_ms = 0
         ttl_ms = handler.options.result_ttl_ms
+        mode = handler.options.dedupe
         if options is not None:
             self._queue = options.queue or self._queue
             self._delay_ms, self._at_ms = options.delay_ms, options.at_ms
             ttl_ms = ttl_ms if options.result_ttl is None else result_ttl_ms(options.result_ttl)
-        # The very same FRESH where nothing is said: batches test for it by identity.
-        if ttl_ms or (options and (options.dedupe_key or options.headers)):
-            self._meta = make_meta(options, ttl_ms)
+            if options.dedupe is not None:
+                mode = options.dedupe
+                mode.check(handler.signature.names, handler.kind)
+        self._meta = make_meta(options, ttl_ms, mode)
+        self._mode = None if options and options.dedupe_key else mode
+        """What makes a key of each call's arguments; None where they make none."""
 
     @property
     def name(self) -> str:
@@ -55,7 +62,9 @@ class Kind(Generic[P, R]):
             delay: run no sooner than so many seconds after the server has taken the job; 1 ms to 10 years.
             at: run no sooner than this instant; must have a time zone.
             dedupe_key: at most one job with this key is waiting, scheduled or running in its queue: a
-                second enqueue returns the first one's handle, with `duplicate` set.
+                second enqueue returns the first one's handle, with `duplicate` set. 1 to 256 bytes.
+            dedupe: another rule than "until it has ended": `UntilStarted()`, `Latest()`, or a `Window`.
+                Without a `dedupe_key`, the arguments that it names make the key, else all of them.
             queue: another queue than the kind's.
             headers: strings that travel along, for the handler's `ctx.headers`; 4 KiB at most.
             result_ttl: seconds for which what the handler returns is kept; 0 for not at all.
@@ -73,7 +82,8 @@ class Kind(Generic[P, R]):
             PayloadTooLarge: they exceed 256 KiB.
         """
         body = self._handler.signature.encode(args, kwargs)
-        return Job(self._handler.kind, body, self._queue, self._delay_ms, self._at_ms, self._meta)
+        meta = self._meta if self._mode is None else with_key(self._meta, self._mode, self._handler, body)
+        return Job(self._handler.kind, body, self._queue, self._delay_ms, self._at_ms, meta)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Enqueue one job; calls that are made at once share round trips.
@@ -93,14 +103,27 @@ class Kind(Generic[P, R]):
     def call_named(self, values: dict[str, Any]) -> Job:
         """Return the job for arguments by name, converted to the function's types where they are text."""
         body = self._handler.signature.convert(values)
-        return Job(self._handler.kind, body, self._queue, self._delay_ms, self._at_ms, self._meta)
+        meta = self._meta if self._mode is None else with_key(self._meta, self._mode, self._handler, body)
+        return Job(self._handler.kind, body, self._queue, self._delay_ms, self._at_ms, meta)
 
 
-def make_meta(options: EnqueueOptions | None, ttl_ms: int) -> Meta:
+def make_meta(options: EnqueueOptions | None, ttl_ms: int, mode: Dedupe | None) -> Meta:
     """Return the meta that these options ask for; FRESH itself when they ask for nothing."""
-    meta = Meta(
-        dedupe_key=(options.dedupe_key or "") if options else "",
-        headers=(options.headers or None) if options else None,
-        result_ttl_ms=ttl_ms,
-    )
-    return FRESH if msgspec.structs.astuple(meta) == msgspec.structs.astuple(FRESH) else meta
+    key = (options and options.dedupe_key) or ""
+    headers = (options and options.headers) or None
+    # The very same FRESH where nothing is said: batches test for it by identity.
+    if not (ttl_ms or mode or key or headers):
+        return FRESH
+    return Meta(dedupe_key=key, headers=headers, result_ttl_ms=ttl_ms, **dedupe.wire(mode))
+
+
+def with_key(meta: Meta, mode: Dedupe, handler: Handler | None, body: bytes) -> Meta:
+    """Return the meta of a job with these arguments, with the key that they make.
+
+    Raises:
+        UsageError: the handler, and with it the names and defaults of its arguments, is not known here.
+    """
+    if handler is None:
+        raise UsageError("dedupe: the handler is not known here, so its arguments make no key: give dedupe_key=")
+    arguments = handler.signature.values(body)
+    return msgspec.structs.replace(meta, dedupe_key=mode.key_of(handler.kind, arguments))

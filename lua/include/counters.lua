@@ -11,3 +11,11 @@ local function counters(totals, base, now)
     end
   end
 end
+
+-- add_sums(count, kind, first, last, share): add the sums of a group, pairs of field and value in ARGV,
+-- to this minute, scaled to the share of the group that was changed.
+local function add_sums(count, kind, first, last, share)
+  for i = first, last, 2 do
+    count(ARGV[i], kind, string.format('%d', math.floor(ARGV[i + 1] * share + 0.5)), false)
+  end
+end

@@ -1,6 +1,14 @@
--- pack(kind, body, meta) and unpack_envelope(text): how a job lies in the hash of bodies.
+-- pack(kind, body, meta) and unpack_envelope(text): how a job lies in the hash of bodies, and the newest
+-- arguments in that of latest ones.
 local function pack(kind, body, meta)
   return #kind .. ':' .. #body .. ':' .. kind .. body .. meta
+end
+
+-- with_id(meta, id): a meta that names the job's id, set into the text as the first member: what is in
+-- meta stays byte by byte.
+local function with_id(meta, id)
+  local rest = (meta == '' or meta == '{}') and '}' or ',' .. string.sub(meta, 2)
+  return '{"id":"' .. id .. '"' .. rest
 end
 
 local function unpack_envelope(text)

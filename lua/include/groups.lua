@@ -23,9 +23,7 @@ local function each_group(at, width, word, count, move)
     end
     if done > 0 then
       count(word, kind, done)
-      for i = first, first + 2 * sums - 1, 2 do
-        count(ARGV[i], kind, string.format('%d', math.floor(ARGV[i + 1] * done / items + 0.5)), false)
-      end
+      add_sums(count, kind, first, first + 2 * sums - 1, done / items)
     end
   end
   if #words > 0 then count('lost', nil, #words / 2) end

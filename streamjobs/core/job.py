@@ -9,6 +9,9 @@ from streamjobs.core.states import DeadReason
 WIRE_VERSION = 1
 HISTORY_LENGTH = 5
 ERROR_CHARS = 500
+UNTIL_STARTED = "s"
+LATEST = "l"
+"""Dedupe modes as a meta names them; neither, and no window: until the job has ended."""
 
 
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -39,10 +42,27 @@ class Meta(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     rate_waits: int = msgspec.field(name="r", default=0)
     parks: int = msgspec.field(name="p", default=0)
     dedupe_key: str = msgspec.field(name="dk", default="")
+    dedupe_mode: str = msgspec.field(name="dm", default="")
+    dedupe_window_ms: int = msgspec.field(name="dw", default=0)
     result_ttl_ms: int = msgspec.field(name="rt", default=0)
     traceparent: str = msgspec.field(name="tp", default="")
     headers: dict[str, str] | None = msgspec.field(name="h", default=None)
     history: tuple[Attempt, ...] = msgspec.field(name="x", default=())
+
+    @property
+    def held_key(self) -> str:
+        """The dedupe key that the job's end gives back; "" for none, and for one that ends by itself."""
+        return "" if self.dedupe_window_ms else self.dedupe_key
+
+    @property
+    def latest(self) -> bool:
+        """Whether newer arguments replace its own."""
+        return self.dedupe_mode == LATEST and self.dedupe_key != ""
+
+    @property
+    def announced(self) -> bool:
+        """Whether the server must hear of a start before the handler begins."""
+        return self.dedupe_mode != "" and self.dedupe_key != ""
 
 
 FRESH = Meta()

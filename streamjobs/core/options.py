@@ -7,6 +7,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from streamjobs.core import names
+from streamjobs.core.dedupe import Dedupe, check_mode
 from streamjobs.core.errors import InvalidOption
 from streamjobs.core.retry import Retry
 
@@ -18,19 +19,22 @@ class JobOptions(msgspec.Struct, frozen=True):
     """What holds for every job of a kind; also the app's defaults for kinds that say nothing.
 
     `timeout`: seconds a run may take, None for no limit. `result_ttl`: seconds a result is kept, 0
-    for not at all.
+    for not at all. `dedupe`: how long a job keeps out others of its dedupe key, and which arguments
+    make the key; None where only an enqueue that names a key has one.
     """
 
     queue: str = DEFAULT_QUEUE
     timeout: float | timedelta | None = 600.0
     retry: Retry = Retry()
     result_ttl: float | timedelta = 0
+    dedupe: Dedupe | None = None
 
     def __post_init__(self) -> None:
         names.check_name(self.queue, "queue")
         if not isinstance(self.retry, Retry):
             raise InvalidOption(f"retry={self.retry!r:.80}: expected streamjobs.Retry(...)")
-        _ = self.timeout_s, self.result_ttl_ms
+        check_mode(self.dedupe)
+        _ = self.timeout_s, result_ttl_ms(self.result_ttl)
 
     def changed(self, keywords: Mapping[str, Any]) -> "JobOptions":
         """Return these options with some fields changed.
@@ -49,7 +53,7 @@ class JobOptions(msgspec.Struct, frozen=True):
     @property
     def result_ttl_ms(self) -> int:
         """How long a result is kept; 0 for not at all."""
-        return result_ttl_ms(self.result_ttl)
+        return result_ttl_ms(self.result_ttl) if self.result_ttl else 0
 
 
 def result_ttl_ms(value: float | timedelta) -> int:
@@ -63,6 +67,7 @@ class EnqueueKeywords(TypedDict, total=False):
     delay: float | timedelta | None
     at: datetime | None
     dedupe_key: str | None
+    dedupe: Dedupe | None
     queue: str | None
     headers: dict[str, str] | None
     result_ttl: float | timedelta | None
@@ -74,6 +79,7 @@ class EnqueueOptions(msgspec.Struct, frozen=True):
     delay: float | timedelta | None = None
     at: datetime | None = None
     dedupe_key: str | None = None
+    dedupe: Dedupe | None = None
     queue: str | None = None
     headers: dict[str, str] | None = None
     result_ttl: float | timedelta | None = None
@@ -83,11 +89,14 @@ class EnqueueOptions(msgspec.Struct, frozen=True):
             raise InvalidOption("delay and at: give one of the two")
         if self.dedupe_key is not None:
             names.check_dedupe_key(self.dedupe_key)
+        check_mode(self.dedupe)
         if self.queue is not None:
             names.check_name(self.queue, "queue")
         if self.headers is not None:
             _check_headers(self.headers)
-        _ = self.delay_ms, self.at_ms, result_ttl_ms(self.result_ttl or 0)
+        if self.result_ttl is not None:
+            result_ttl_ms(self.result_ttl)
+        _ = self.delay_ms, self.at_ms
 
     @classmethod
     def of(cls, keywords: EnqueueKeywords) -> "EnqueueOptions":

@@ -44,6 +44,8 @@ class Registry:
         if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
             raise InvalidOption(f"kind {name!r}: a generator cannot be a handler; return a value instead")
         signature = Signature(function, context=context, kind=name)
+        if options.dedupe is not None:
+            options.dedupe.check(signature.names, name)
         # A plain decorator around an async handler leaves a plain function that returns a coroutine.
         is_async = any(map(inspect.iscoroutinefunction, (function, inspect.unwrap(function))))
         handler = Handler(name, function, signature, options, is_async, options.timeout_s)

@@ -25,6 +25,9 @@ class State(StrEnum):
 
 Move = tuple[State | None, State | None]
 
+FOLLOWER: frozenset[Move] = frozenset({(None, State.WAITING), (None, State.SCHEDULED)})
+"""The job with the newest arguments that takes the place of one that has ended."""
+
 MOVES: dict[str, frozenset[Move]] = {
     "enqueue": frozenset({(None, State.WAITING)}),
     "schedule": frozenset({(None, State.SCHEDULED)}),
@@ -35,19 +38,21 @@ MOVES: dict[str, frozenset[Move]] = {
     "pause": frozenset(),
     "renew": frozenset(),
     "suspect": frozenset(),
+    "start": frozenset(),
     # The first success wins, also that of a worker whose lease went to somebody who gave it back.
-    "complete": frozenset({(State.RUNNING, State.DONE), (State.WAITING, State.DONE)}),
+    "complete": frozenset({(State.RUNNING, State.DONE), (State.WAITING, State.DONE)}) | FOLLOWER,
     "retry": frozenset({(State.RUNNING, State.SCHEDULED)}),
     "snooze": frozenset({(State.RUNNING, State.SCHEDULED)}),
     "release": frozenset({(State.RUNNING, State.WAITING)}),
-    "bury": frozenset({(State.RUNNING, State.DEAD)}),
+    "bury": frozenset({(State.RUNNING, State.DEAD)}) | FOLLOWER,
     "cancel": frozenset(
         {
             (State.SCHEDULED, State.CANCELLED),
             (State.WAITING, State.CANCELLED),
             (State.RUNNING, State.CANCELLED),
         }
-    ),
+    )
+    | FOLLOWER,
     "replay": frozenset({(State.DEAD, State.WAITING)}),
     "purge": frozenset({(State.DEAD, None)}),
     "retire": frozenset(),

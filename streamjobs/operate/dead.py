@@ -201,18 +201,28 @@ def _replay(job: JobStatus) -> upkeep.Replay:
         id=local,
         generation=job.meta.generation + 1,
         dedupe_key=job.meta.dedupe_key,
+        dedupe_mode=job.meta.dedupe_mode,
+        dedupe_window_ms=job.meta.dedupe_window_ms,
         result_ttl_ms=job.meta.result_ttl_ms,
         traceparent=job.meta.traceparent,
         headers=job.meta.headers,
         history=job.history,
     )
-    return upkeep.Replay(job.dead_entry, local, codec.encode_meta(meta), job.meta.dedupe_key)
+    return upkeep.Replay(
+        job.dead_entry,
+        local,
+        codec.encode_meta(meta),
+        meta.dedupe_key,
+        window_ms=meta.dedupe_window_ms,
+        newer=job.newer if meta.latest else None,
+    )
 
 
 def purge(executor: SyncExecutor, namespace: str, found: Iterable[JobStatus]) -> Iterator[Replayed]:
     """Delete dead jobs for good, in bounded batches; yield what came of each."""
     for keys, batch in _batches(namespace, found):
-        words = executor.run(upkeep.purge(keys, [(job.dead_entry, split_job_id(job.id)[2]) for job in batch]))
+        items = [upkeep.Purge(job.dead_entry, split_job_id(job.id)[2], job.meta.dedupe_key) for job in batch]
+        words = executor.run(upkeep.purge(keys, items))
         yield Replayed(done=words.count("OK"), gone=words.count("GONE"))
 
 
@@ -251,4 +261,5 @@ def examine(executor: SyncExecutor, namespace: str, job_id: str) -> tuple[JobSta
     if not job.meta.dedupe_key:
         return job, ""
     local = executor.run(views.holder(keys, job.meta.dedupe_key))
-    return job, keys.job_id(local) if local else ""
+    holder = keys.job_id(local) if local else ""
+    return job, "" if holder == job.id else holder

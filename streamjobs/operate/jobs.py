@@ -34,6 +34,11 @@ class JobStatus(msgspec.Struct, frozen=True):
     history: tuple[Attempt, ...] = ()
     died_ms: int = 0
     body: bytes = b""
+    """Of a job that takes newer arguments: what it runs with, or starts with next."""
+    follows: bool = False
+    """Running, and newer arguments wait for it to end."""
+    newer: int = 0
+    """Of a dead job: how many of its starts took newer arguments."""
     meta: Meta = FRESH
     dead_entry: str = ""
     result: Any = None
@@ -70,6 +75,7 @@ def _status(keys: QueueKeys, local: str, fields: dict[str, bytes]) -> JobStatus:
         worker=fields.get("consumer", b"").decode(),
         deliveries=deliveries,
         body=fields.get("body", b""),
+        follows=fields.get("follows") == b"1",
         meta=meta,
         history=meta.history,
     )
@@ -93,6 +99,7 @@ def dead_status(status: JobStatus, fields: dict[str, bytes]) -> JobStatus:
         history=_attempts(fields.get("history", b"")),
         died_ms=_number(fields, "died_at"),
         dead_entry=_text(fields, "entry"),
+        newer=_number(fields, "newer"),
     )
 
 

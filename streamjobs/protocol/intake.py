@@ -6,7 +6,7 @@ import msgspec
 
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.errors import Unavailable
-from streamjobs.core.job import FRESH, Job
+from streamjobs.core.job import FRESH, Job, Meta
 from streamjobs.protocol.calls import Call, Command, Word
 from streamjobs.protocol.keys import QueueKeys, queues
 
@@ -64,21 +64,21 @@ def _accepted(raw: bytes, prefix: str) -> Accepted:
 
 def enqueue(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = "") -> Call[Accepted]:
     """Put jobs that are due at once on the stream; at most 500 and 1 MiB."""
-    named = [keys.stream, keys.producer(batch.producer), keys.totals, keys.metrics]
+    named = [keys.stream, keys.producer(batch.producer), keys.totals, keys.metrics, keys.latest]
     words: list[Word] = [clock, batch.number, batch.token]
-    kind, full, jobs_at, run = "", False, 0, 0
+    kind, form, jobs_at, run = "", "", 0, 0
     for job in jobs:
-        has_meta = job.meta is not FRESH
-        if job.kind != kind or has_meta is not full or not run:
+        own_form = "plain" if job.meta is FRESH else "latest" if job.meta.latest else "full"
+        if job.kind != kind or own_form != form:
             if run:
                 words[jobs_at] = run
-            kind, full, run = job.kind, has_meta, 0
-            words += (kind, 0, "full" if full else "plain")
+            kind, form, run = job.kind, own_form, 0
+            words += (kind, 0, form)
             jobs_at = len(words) - 2
         run += 1
         words.append(job.body)
-        if full:
-            words += (encode_meta(job.meta), DEDUPE_TTL_MS if job.meta.dedupe_key else 0)
+        if form != "plain":
+            words += (encode_meta(job.meta), _key_ttl_ms(job.meta))
             if job.meta.dedupe_key:
                 named.append(keys.dedupe(job.meta.dedupe_key))
     if run:
@@ -89,7 +89,7 @@ def enqueue(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = "")
 def schedule(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = "") -> Call[Accepted]:
     """Put jobs that run later into the set of scheduled ones; at most 500 and 1 MiB."""
     named = [keys.ids, keys.scheduled, keys.bodies, keys.retries, keys.bell]
-    named += [keys.producer(batch.producer), keys.totals, keys.metrics]
+    named += [keys.producer(batch.producer), keys.totals, keys.metrics, keys.latest]
     words: list[Word] = [clock, batch.number, batch.token]
     for job in jobs:
         key = job.meta.dedupe_key
@@ -99,11 +99,17 @@ def schedule(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = ""
             encode_meta(job.meta),
             job.delay_ms,
             job.at_ms,
-            DEDUPE_TTL_MS if key else 0,
+            _key_ttl_ms(job.meta),
+            int(job.meta.latest),
         )
         if key:
             named.append(keys.dedupe(key))
     return Call("schedule", named, words, lambda raw: _accepted(raw, "d"))
+
+
+def _key_ttl_ms(meta: Meta) -> int:
+    """Return how long a job's dedupe key lives beyond its run_after; 0 for none."""
+    return (meta.dedupe_window_ms or DEDUPE_TTL_MS) if meta.dedupe_key else 0
 
 
 def announce(namespace: str, names: Sequence[str]) -> Command[int]:

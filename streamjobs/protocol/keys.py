@@ -51,6 +51,10 @@ class QueueKeys:
         return self.base + "moved"
 
     @cached_property
+    def latest(self) -> str:
+        return self.base + "latest"
+
+    @cached_property
     def dead(self) -> str:
         return self.base + "dead"
 
@@ -106,6 +110,7 @@ _KINDS = {
     "retries": "zset",
     "bodies": "hash",
     "moved": "hash",
+    "latest": "hash",
     "dead": "stream",
     "dead:ids": "hash",
     "suspects": "hash",

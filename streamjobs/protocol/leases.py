@@ -27,6 +27,22 @@ class Renewal(msgspec.Struct, frozen=True):
     dedupe_key: str = ""
 
 
+class Start(msgspec.Struct, frozen=True):
+    """One claim whose handler is about to begin: its dedupe key to give back, or "" to take newer arguments."""
+
+    entry: bytes
+    deliveries: int
+    job: str
+    dedupe_key: str = ""
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """What a claim begins with: how many starts took newer arguments, and these; None for its entry's own."""
+
+    newer: int = 0
+    body: bytes | None = None
+
+
 class Giveback(msgspec.Struct, frozen=True):
     """One claim to release: marks to take back, whether it waited in vain for a process of its own, and
     whether it is left for such a process, which finds it by its sweep: no bell rings.
@@ -159,6 +175,20 @@ def suspect(keys: QueueKeys, consumer: str, marked: Sequence[Claim], clock: str 
     for claim in marked:
         words += (claim.entry, claim.deliveries, claim.starts)
     return Call("suspect", [keys.stream, keys.suspects], words, pairs)
+
+
+def start(keys: QueueKeys, consumer: str, starts: Sequence[Start]) -> Call[list[Begun | None]]:
+    """Tell the server which handlers are about to begin; at most 100. None for a claim that is LOST."""
+    table = KeyTable(keys.stream, keys.latest)
+    words: list[Word] = [consumer]
+    for item in starts:
+        key = keys.dedupe(item.dedupe_key) if item.dedupe_key else ""
+        words += (item.entry, item.deliveries, item.job, table.position(key))
+    return Call("start", table.keys, words, lambda raw: [_begun(row) for row in raw])
+
+
+def _begun(row: Sequence[Any]) -> Begun | None:
+    return None if row[0] == b"LOST" else Begun(row[0], row[1] or None)
 
 
 def release(keys: QueueKeys, consumer: str, lease_ms: int, givebacks: Sequence[Giveback]) -> Call[Words]:

@@ -22,6 +22,8 @@ class Ending(msgspec.Struct, frozen=True, gc=False):
     result_ttl_ms: int = 0
     result: bytes = b""
     """How the job ended, kept for `result_ttl_ms`."""
+    newer: int | None = None
+    """How many starts had taken newer arguments when this one began; None for a job that takes none."""
 
 
 class Postponement(msgspec.Struct, frozen=True):
@@ -65,6 +67,7 @@ def _owned(keys: QueueKeys, table: KeyTable, ending: Ending) -> tuple[int, int]:
 def complete(keys: QueueKeys, groups: Sequence[Finished], clock: str = "") -> Call[Words]:
     """End entries as done; the indexes of the answer run over all groups, plain entries first in each."""
     table = KeyTable(keys.stream, keys.released, keys.suspects, keys.moved, keys.totals, keys.metrics)
+    table.keys += (keys.latest, keys.ids, keys.scheduled, keys.bodies, keys.bell)
     words: list[Word] = [clock, keys.done]
     for group in groups:
         sums = group.sums
@@ -76,6 +79,7 @@ def complete(keys: QueueKeys, groups: Sequence[Finished], clock: str = "") -> Ca
             words += (group.kind, "full", len(group.full), len(sums), *_sums(sums))
             for item in group.full:
                 words += (item.entry, item.job, *_owned(keys, table, item), item.result_ttl_ms, item.result)
+                words.append("" if item.newer is None else item.newer)
     return Call("complete", table.keys, words, pairs)
 
 
@@ -125,6 +129,7 @@ def bury(
 ) -> Call[Words]:
     """Send claims, grouped by kind, to the dead stream."""
     table = KeyTable(keys.stream, keys.dead, keys.dead_ids, keys.moved, keys.suspects, keys.totals, keys.metrics)
+    table.keys += (keys.latest, keys.ids, keys.scheduled, keys.bodies, keys.bell)
     words: list[Word] = [clock, consumer, keys.done]
     for kind, sums, items in groups:
         words += (kind, len(items), len(sums), *_sums(sums))
@@ -142,7 +147,7 @@ def cancel(keys: QueueKeys, consumer: str, items: Sequence[Ending], clock: str =
     who needs none.
     """
     table = KeyTable(keys.stream, keys.moved, keys.scheduled, keys.retries, keys.bodies, keys.dead_ids)
-    table.keys += (keys.released, keys.suspects, keys.totals, keys.metrics)
+    table.keys += (keys.released, keys.suspects, keys.totals, keys.metrics, keys.latest, keys.ids, keys.bell)
     words: list[Word] = [clock, consumer, keys.done]
     for item in items:
         words += (item.job, item.entry, item.deliveries, *_owned(keys, table, item))

@@ -33,6 +33,18 @@ class Replay(msgspec.Struct, frozen=True):
     meta: bytes
     dedupe_key: str = ""
     body: bytes | None = None
+    window_ms: int = 0
+    """How long it then holds its dedupe key, whatever becomes of it; 0: until it has ended."""
+    newer: int | None = None
+    """How many of its starts took newer arguments; None for a job that takes none."""
+
+
+class Purge(msgspec.Struct, frozen=True):
+    """One dead job to delete; a dedupe key that outlived it goes too."""
+
+    entry: str
+    job: str
+    dedupe_key: str = ""
 
 
 def promote(
@@ -42,7 +54,7 @@ def promote(
     named = [keys.stream, keys.scheduled, keys.retries, keys.bodies, keys.moved, keys.promoter]
     return Call(
         "promote",
-        [*named, keys.workers, keys.totals],
+        [*named, keys.workers, keys.totals, keys.dedupe("")],
         [clock, consumer, most, int(rung), note],
         lambda raw: Promoted(raw[0], raw[1], raw[2] == 1, raw[3]),
     )
@@ -56,7 +68,7 @@ def wait_for_bell(bells: Sequence[str], seconds: float) -> Command[str | None]:
 def lookup(keys: QueueKeys, job: str) -> Call[dict[str, bytes]]:
     """Find a job wherever it is; the fields are those of lua/lookup.lua."""
     named = [keys.stream, keys.ids, keys.moved, keys.scheduled, keys.retries, keys.bodies, keys.dead]
-    named += [keys.dead_ids, keys.result(job), keys.suspects]
+    named += [keys.dead_ids, keys.result(job), keys.suspects, keys.latest]
     return Call("lookup", named, [job], _fields)
 
 
@@ -69,22 +81,23 @@ def _fields(raw: Sequence[Any]) -> dict[str, bytes]:
 
 def replay(keys: QueueKeys, items: Sequence[Replay], clock: str = "") -> Call[list[str]]:
     """Put dead jobs back; per job OK, GONE, or the id of the job that holds its dedupe key."""
-    table = KeyTable(keys.stream, keys.dead, keys.dead_ids, keys.moved, keys.totals, keys.metrics)
+    table = KeyTable(keys.stream, keys.dead, keys.dead_ids, keys.moved, keys.totals, keys.metrics, keys.latest)
     words: list[Word] = [clock]
     for item in items:
         key = table.position(keys.dedupe(item.dedupe_key) if item.dedupe_key else "")
         body = b"=" if item.body is None else b"!" + item.body
-        words += (item.entry, item.job, item.meta, body, key, DEDUPE_TTL_MS)
+        words += (item.entry, item.job, item.meta, body, key, item.window_ms or DEDUPE_TTL_MS)
+        words.append("" if item.newer is None else item.newer)
     return Call("replay", table.keys, words, lambda raw: [word.decode() for word in raw])
 
 
-def purge(keys: QueueKeys, items: Sequence[tuple[str, str]], clock: str = "") -> Call[list[str]]:
-    """Delete dead jobs, given as (dead entry, job); per job OK or GONE."""
+def purge(keys: QueueKeys, items: Sequence[Purge], clock: str = "") -> Call[list[str]]:
+    """Delete dead jobs; per job OK or GONE."""
+    table = KeyTable(keys.dead, keys.dead_ids, keys.totals, keys.metrics)
     words: list[Word] = [clock]
-    for entry, job in items:
-        words += (entry, job)
-    named = [keys.dead, keys.dead_ids, keys.totals, keys.metrics]
-    return Call("purge", named, words, lambda raw: [word.decode() for word in raw])
+    for item in items:
+        words += (item.entry, item.job, table.position(keys.dedupe(item.dedupe_key) if item.dedupe_key else ""))
+    return Call("purge", table.keys, words, lambda raw: [word.decode() for word in raw])
 
 
 def pause(keys: QueueKeys) -> Call[bool]:

@@ -64,8 +64,13 @@ class Context(Generic[S]):
 
     @property
     def idempotency_key(self) -> str:
-        """A key for downstream calls: the same over retries, takeovers and replays of this job."""
-        return self._execution.job_id
+        """A key for downstream calls: the same over retries, takeovers and replays of this job.
+
+        Where newer arguments have replaced those of an earlier start, it is another one, for it stands for
+        another effect: the job's id, `+`, and how often.
+        """
+        newer = self._execution.newer
+        return f"{self._execution.job_id}+{newer}" if newer else self._execution.job_id
 
     @property
     def headers(self) -> dict[str, str]:

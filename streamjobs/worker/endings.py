@@ -21,7 +21,14 @@ from streamjobs.worker.execution import Execution
 def ending(execution: Execution, result: bytes) -> Ending:
     """Return the fence of a claim with what its job owns; `result` says how it ended."""
     claim, meta = execution.claim, execution.meta
-    return Ending(claim.entry, claim.deliveries, execution.local_id, meta.dedupe_key, meta.result_ttl_ms, result)
+    newer = execution.newer if meta.latest else None
+    return Ending(claim.entry, claim.deliveries, execution.local_id, meta.held_key, meta.result_ttl_ms, result, newer)
+
+
+def cancellation(execution: Execution, reason: str) -> Ending:
+    """Return what is written of a job that its handler cancels: it gives back a window's key too."""
+    kept = codec.encode_json({"state": "cancelled", "reason": reason})
+    return msgspec.structs.replace(ending(execution, kept), dedupe_key=execution.meta.dedupe_key)
 
 
 def done(value: object) -> bytes:
@@ -36,11 +43,6 @@ def done(value: object) -> bytes:
 def dead(reason: str, error: str) -> bytes:
     """Return what is kept of how a job died."""
     return codec.encode_json({"state": "dead", "reason": reason, "error": error})
-
-
-def cancelled(reason: str) -> bytes:
-    """Return what is kept of a cancelled job."""
-    return codec.encode_json({"state": "cancelled", "reason": reason})
 
 
 def clean(text: str) -> str:

@@ -69,6 +69,8 @@ class Execution(msgspec.Struct, eq=False):
     read_at: float = 0.0
     """Monotonic seconds at which it was claimed; renewals do not change it."""
     meta: Meta = FRESH
+    newer: int = 0
+    """How many starts of this job had taken newer arguments when this one began."""
     state: Any = None
     started: float = 0.0
     deadline: float | None = None

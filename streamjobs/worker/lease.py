@@ -80,7 +80,7 @@ class LeaseKeeper:
 
     def _renew(self, queue: WorkerQueue, due: list[Execution]) -> None:
         renewals = [
-            leases.Renewal(one.claim.entry, one.claim.deliveries, one.local_id, one.meta.dedupe_key) for one in due
+            leases.Renewal(one.claim.entry, one.claim.deliveries, one.local_id, one.meta.held_key) for one in due
         ]
         sent_at = monotonic()
         try:

@@ -114,7 +114,7 @@ class Settler:
                 death = endings.death(execution, decision, self._consumer, self._clock.now_ms())
                 self._add("bury", execution, death, endings.counters(decision))
             case Cancel(reason):
-                self._add("cancel", execution, endings.ending(execution, endings.cancelled(reason)))
+                self._add("cancel", execution, endings.cancellation(execution, reason))
             case Release():
                 self.release(execution)
             case _:

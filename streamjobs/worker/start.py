@@ -18,6 +18,7 @@ from streamjobs.core.decide import crashed
 from streamjobs.core.errors import OutcomeUnknown, StreamJobsError
 from streamjobs.core.job import Claim
 from streamjobs.protocol import leases
+from streamjobs.worker.announce import Announcer
 from streamjobs.worker.execution import Execution, WorkerQueue
 from streamjobs.worker.run import Runner
 from streamjobs.worker.service import HEALABLE, Backoff
@@ -66,8 +67,11 @@ class Starter:
         """Suspects that were left to others."""
         self._runner = runner
         self._settler = settler
+        self._announcer = Announcer(station, settler)
         self._concurrency = station.options.concurrency
         self._ready: deque[Execution] = deque()
+        self._unannounced: list[Execution] = []
+        """Claims of this turn whose starts the server must hear of first, in one call."""
         self._marking = 0
         self._lone: Execution | None = None
         """A suspect that runs alone here, or is about to: nothing else starts."""
@@ -129,6 +133,9 @@ class Starter:
             execution = ready.popleft()
             if execution.queue.holds(execution):
                 self._begin(execution, now)
+        if self._unannounced:
+            self._spawn(self._announce_and_start(self._unannounced))
+            self._unannounced = []
 
     def _begin(self, execution: Execution, now: float) -> None:
         claim = execution.claim
@@ -137,9 +144,29 @@ class Starter:
             self._settler.release(execution)
         elif self._runner.prepare(execution):
             if execution.first and not execution.meta.crashes:
-                self._runner.start(execution)
+                self._start(execution)
             else:
                 self._admit(execution)
+
+    def _start(self, execution: Execution) -> None:
+        if execution.meta.announced:
+            self._marking += 1
+            self._unannounced.append(execution)
+        else:
+            self._runner.start(execution)
+
+    async def _announce_and_start(self, executions: list[Execution]) -> None:
+        try:
+            begun = await self._announcer.announce(executions)
+        finally:
+            self._marking -= len(executions)
+        for execution in begun:
+            self._runner.start(execution)
+        self._on_end()
+
+    async def _announced(self, execution: Execution) -> bool:
+        """Say whether a claim may start: at once, or once the server has heard of it."""
+        return not execution.meta.announced or bool(await self._announcer.announce([execution]))
 
     def _admit(self, execution: Execution) -> None:
         assert execution.handler is not None
@@ -156,7 +183,7 @@ class Starter:
             self.left += 1
             self._on_left()
         elif execution.claim.releases >= ENOUGH_RELEASES and self._duty is Duty.ALL:
-            self._runner.start(execution)
+            self._start(execution)
         elif self._lone:
             self._settler.release(execution, held_alone=True)
         else:
@@ -169,14 +196,18 @@ class Starter:
         task.add_done_callback(self._tasks.discard)
 
     async def _mark_and_start(self, execution: Execution) -> None:
+        starts = False
         try:
-            marked = await self._mark(execution)
+            if await self._mark(execution):
+                if self._duty is Duty.SUSPECTS:
+                    # No suspect: others start it. Marked and taken back, it keeps the name of who is presumed to
+                    # have died.
+                    self._settler.release(execution)
+                else:
+                    starts = await self._announced(execution)
         finally:
             self._marking -= 1
-        if marked and self._duty is Duty.SUSPECTS:
-            # No suspect: others start it. Marked and taken back, it keeps the name of who is presumed to have died.
-            self._settler.release(execution)
-        elif marked:
+        if starts:
             self._runner.start(execution)
         self._on_end()
 
@@ -221,7 +252,7 @@ class Starter:
         task = None
         if not await self._emptied():
             self._settler.release(execution, held_alone=True)
-        elif await self._mark(execution):
+        elif await self._mark(execution) and await self._announced(execution):
             log.warning("job %s runs alone: %d starts never ended", execution.job_id, execution.crashes)
             self._runner.start(execution)
             task = execution.task
@@ -256,7 +287,7 @@ class Starter:
 
     def hold(self) -> None:
         """Start nothing more."""
-        self.stopping = True
+        self.stopping = self._announcer.stopping = True
         self.room.set()
 
     def stop(self) -> None:

@@ -57,7 +57,7 @@ def _complete(args: Sequence[Word]) -> Iterator[Item]:
     at = 2
     while at < len(args):
         plain, count, sums = args[at + 1] == "plain", int(args[at + 2]), int(args[at + 3])
-        first, width = at + 4 + 2 * sums, 1 if plain else 6
+        first, width = at + 4 + 2 * sums, 1 if plain else 7
         at = first + count * width
         for place in range(first, at, width):
             # A plain success is one of a job whose id is its entry.
@@ -89,6 +89,6 @@ _ITEMS: dict[str, Callable[[Sequence[Word]], Iterator[Item]]] = {
     "release": lambda args: (_item("", *row[:2]) for row in _rows(args, 2, 4)),
     "renew": lambda args: (_item(row[2], *row[:2]) for row in _rows(args, 1, 4)),
     "suspect": lambda args: (_item("", *row[:2]) for row in _rows(args, 2, 3)),
-    "replay": lambda args: (_item(row[1], "") for row in _rows(args, 1, 6)),
-    "purge": lambda args: (_item(row[1], "") for row in _rows(args, 1, 2)),
+    "replay": lambda args: (_item(row[1], "") for row in _rows(args, 1, 7)),
+    "purge": lambda args: (_item(row[1], "") for row in _rows(args, 1, 3)),
 }

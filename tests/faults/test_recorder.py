@@ -204,8 +204,8 @@ OWNER = settle.Ending(b"5-0", 2, "d4-0", "key", 1000, b"{}")
         (leases.release(KEYS, "me", 900, [leases.Giveback(b"5-0", 2, 1)]), {}, [("", "5-0", 2, "OK", 0)]),
         (leases.suspect(KEYS, "me", [Claim(b"5-0", b"a", b"", b"", 2)]), {}, [("", "5-0", 2, "OK", 0)]),
         (upkeep.replay(KEYS, [upkeep.Replay("9-0", "d4-0", b"{}")]), ["GONE"], [("d4-0", "", 0, "GONE", 0)]),
-        (upkeep.purge(KEYS, [("9-0", "d4-0")]), ["OK"], [("d4-0", "", 0, "OK", 0)]),
-        (upkeep.purge(KEYS, [("9-0", "d4-0")]), Unavailable("not done"), []),
+        (upkeep.purge(KEYS, [upkeep.Purge("9-0", "d4-0")]), ["OK"], [("d4-0", "", 0, "OK", 0)]),
+        (upkeep.purge(KEYS, [upkeep.Purge("9-0", "d4-0")]), Unavailable("not done"), []),
     ],
     ids=lambda value: getattr(value, "script", ""),
 )

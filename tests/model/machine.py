@@ -2,6 +2,7 @@
 
 import secrets
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -16,7 +17,6 @@ from tests.model.story import Story
 from tests.store.support import Store, job_of
 
 CONSUMERS = st.sampled_from(["a", "b", "c"])
-KEYS = st.lists(st.sampled_from(["", "", "", "", "k", "l"]), min_size=1, max_size=4)
 PICK = st.integers(0, 999)
 DELAYS = st.sampled_from([1, 100, 5000])
 SETTLEMENTS = "complete fail fail fail bury snooze release release mark mark renew".split()
@@ -25,7 +25,12 @@ OPERATIONS = "cancel replay replay purge".split()
 # worth telling need nearly all of these.
 FETCHES = "claim claim run_due run_due run_due take take sweep".split()
 MISHAPS = "crash crash crash silence send_again lose_scripts lose_group".split()
-DEEDS = st.sampled_from(["enqueue", "enqueue", "schedule", *FETCHES, *MISHAPS, *SETTLEMENTS, *OPERATIONS])
+ON_CLAIMS = {*SETTLEMENTS, "start", "give_up", "overtake"}
+
+
+def _of(name: str) -> st.SearchStrategy[str]:
+    """Draw from a list of the machine that runs."""
+    return st.runner().flatmap(lambda machine: st.sampled_from(getattr(machine, name)))
 
 
 class Histories(RuleBasedStateMachine):
@@ -33,7 +38,9 @@ class Histories(RuleBasedStateMachine):
 
     url: str
     seen: Counter[str]
-    WANTED = (
+    KEYS: Sequence[str] = ["", "", "", "", "k", "l"]
+    DEEDS: Sequence[str] = ["enqueue", "enqueue", "schedule", *FETCHES, *MISHAPS, *SETTLEMENTS, *OPERATIONS]
+    WANTED: Sequence[str] = (
         "duplicate refused",
         "fence refused",
         "taken over",
@@ -57,7 +64,7 @@ class Histories(RuleBasedStateMachine):
         self.story = Story(self.store, self.seen)
         self.model = self.story.model
 
-    @initialize(keys=st.lists(st.sampled_from(["", "k"]), min_size=3, max_size=6), claimed=st.integers(1, 6))
+    @initialize(keys=st.lists(_of("KEYS"), min_size=3, max_size=6), claimed=st.integers(1, 6))
     def begin_in_the_middle(self, keys: list[str], claimed: int) -> None:
         self.store.make_group()
         self.story.enqueue(keys)
@@ -68,10 +75,17 @@ class Histories(RuleBasedStateMachine):
         problems = check_keys(self.url, self.namespace)
         assert not problems, problems
 
-    @rule(deed=DEEDS, consumer=CONSUMERS, pick=PICK, keys=KEYS, delay=DELAYS, late=st.sampled_from([0, 0, 0, 1]))
+    @rule(
+        deed=_of("DEEDS"),
+        consumer=CONSUMERS,
+        pick=PICK,
+        keys=st.lists(_of("KEYS"), min_size=1, max_size=4),
+        delay=DELAYS,
+        late=st.sampled_from([0, 0, 0, 1]),
+    )
     def step(self, deed: str, consumer: str, pick: int, keys: list[str], delay: int, late: int) -> None:
         story = self.story
-        if deed in SETTLEMENTS:
+        if deed in ON_CLAIMS:
             if story.claims:
                 getattr(story, deed)(*self._claim(pick, late), delay)
         elif deed in OPERATIONS:
@@ -85,6 +99,8 @@ class Histories(RuleBasedStateMachine):
             story.fall_silent(pick)
             if deed == "crash":
                 story.sweep(consumer, 3)
+        elif deed == "lapse":
+            story.lapse(keys[0])
         elif deed == "lose_scripts":
             story.lose_scripts()
         elif deed == "lose_group":
@@ -120,7 +136,8 @@ class Histories(RuleBasedStateMachine):
             found.append((job_of(claim), (place, claim.entry.decode(), claim.body, deliveries)))
         for zset, retrying in ((store.keys.scheduled, False), (store.keys.retries, True)):
             found += [(one, ("scheduled", retrying, due)) for one, due in store.due(zset).items()]
-        found += [(row["id"].decode(), ("dead", row["body"])) for row in store.dead_rows()]
+        for row in store.dead_rows():
+            found.append((row["id"].decode(), ("dead", row["body"], int(row.get("newer", b"0")))))
         assert not pending, f"claims of entries that are gone: {pending}"
         assert len(found) == len(dict(found)), found
         return dict(found)
@@ -133,7 +150,7 @@ class Histories(RuleBasedStateMachine):
             assert isinstance(answer, dict), answer
             assert answer["state"].decode() == one.state()
             if one.place not in ENDED:
-                assert (answer["kind"].decode(), answer["body"]) == (one.kind, one.body)
+                assert (answer["kind"].decode(), answer["body"]) == (one.kind, one.arguments())
                 meta = decode_meta(answer["meta"])
                 failures = meta.failures + (one.place == "dead")
                 assert (failures, meta.generation, meta.dedupe_key) == (one.failures, one.generation, one.key)
@@ -162,9 +179,49 @@ class Histories(RuleBasedStateMachine):
             assert split_envelope(envelope)[:2] == (record.kind.encode(), record.body)
         assert set(store.hash(store.keys.dead_ids)) == {one.id for one in model.at("dead")}
         assert set(store.hash(store.keys.suspects)) <= {one.entry for one in model.at(*IN_STREAM)}
-        for key in ("k", "l"):
+        assert self._newest() == {name: value for one in model.jobs.values() for name, value in _newest(one)}
+        for key in "klsnw":
             holder = store.command("GET", store.keys.dedupe(key))
             assert (holder.decode() if holder else None) == model.keys.get(key)
+
+    def _newest(self) -> dict[str, tuple[int, bytes]]:
+        """Return the hash of newer arguments, of each field the number and the body."""
+        found = {}
+        for name, value in self.store.raw_hash(self.store.keys.latest).items():
+            number, _, envelope = value.partition(b" ")
+            found[name] = (int(number), split_envelope(envelope)[1])
+        return found
+
+
+class KeyedHistories(Histories):
+    """The same with a key for nearly every job, of each mode, and all that can befall a key."""
+
+    KEYS = ("", "k", "s", "n", "n", "n", "w")
+    DEEDS = (
+        *"enqueue enqueue enqueue schedule claim claim run_due run_due take sweep".split(),
+        *"start start start complete complete complete fail bury snooze release give_up renew".split(),
+        *"crash crash silence send_again lapse cancel replay purge overtake".split(),
+    )
+    WANTED = (
+        "duplicate refused",
+        "taken over",
+        "cancelled while running",
+        "replayed",
+        "refused by a window after the end",
+        "key freed at the start",
+        "newest arguments taken",
+        "newest followed",
+        "newest followed an older success",
+        "ended without its key",
+    )
+
+
+def _newest(one: Record) -> Iterator[tuple[str, tuple[int, bytes]]]:
+    """Yield what the server must know of a job's newer arguments."""
+    if one.latest and one.place not in (*ENDED, "dead"):
+        yield one.id, (one.newer, one.own)
+        if one.newest:
+            yield f"{one.id}+", (one.newest[1], one.newest[0])
 
 
 def _expected(one: Record) -> tuple[Any, ...] | None:
@@ -173,4 +230,4 @@ def _expected(one: Record) -> tuple[Any, ...] | None:
         return (one.place, one.entry, one.body, one.deliveries)
     if one.place == "scheduled":
         return ("scheduled", one.retrying, one.due)
-    return ("dead", one.body) if one.place == "dead" else None
+    return ("dead", one.own or one.body, one.newer) if one.place == "dead" else None

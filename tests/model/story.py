@@ -11,9 +11,9 @@ import msgspec
 
 from streamjobs.core.codec import decode_meta, encode_meta
 from streamjobs.core.job import Claim, Job
-from streamjobs.protocol import intake, leases
+from streamjobs.protocol import intake, leases, settle
 from streamjobs.protocol.calls import Call
-from tests.model.model import IN_STREAM, MAX_FAILURES, Model, Record
+from tests.model.model import ENDED, IN_STREAM, MAX_FAILURES, MODES, Model, Record
 from tests.store.support import CLOCK, Store, death, ending, job, job_of, later
 
 
@@ -26,6 +26,8 @@ class Story:
         self.model = Model()
         self.clock = CLOCK
         self.claims: list[tuple[str, Claim]] = []
+        self.begun: dict[tuple[bytes, str, int], int] = {}
+        """Claims whose handlers began, by fence: how many starts had taken newer arguments then."""
         self._bodies = 0
         self._last: tuple[Call[Any], Any] | None = None
 
@@ -52,7 +54,7 @@ class Story:
     def _job(self, key: str) -> Job:
         self._bodies += 1
         kind = "mail" if self._bodies % 3 else "web"
-        return job(self._bodies, kind, dedupe_key=key) if key else job(self._bodies, kind)
+        return job(self._bodies, kind, dedupe_key=key, **MODES[key]) if key else job(self._bodies, kind)
 
     def _send(self, call: Call[intake.Accepted], jobs: int) -> list[str]:
         reply = self.store.words(call)
@@ -60,7 +62,9 @@ class Story:
         return call.decode(reply).ids(jobs)
 
     def _admit(self, record: Record) -> None:
-        self.seen["duplicate refused"] += record.id in self.model.jobs
+        holder = self.model.jobs.get(record.id)
+        self.seen["duplicate refused"] += holder is not None
+        self.seen["refused by a window after the end"] += holder is not None and holder.place in (*ENDED, "dead")
         assert self.model.add(record) == record.id
 
     # Workers, fetching.
@@ -95,10 +99,10 @@ class Story:
             one.place, one.entry = "waiting", moved[one.id]
             self.model.totals["promoted"] += 1
 
-    def fall_silent(self, pick: int) -> None:
+    def fall_silent(self, pick: int, one: Record | None = None) -> None:
         """A crash or a freeze: from here on the claim is anybody's."""
         if running := self.model.at("running"):
-            one = running[pick % len(running)]
+            one = one or running[pick % len(running)]
             words = ("XCLAIM", self.store.keys.stream, "workers", one.holder, 0, one.entry)
             self.store.command(*words, "IDLE", 60_000, "JUSTID")
             one.silent = True
@@ -118,19 +122,58 @@ class Story:
 
     # Workers, settling. `one` is the job that the claim's fence holds, if it still holds any.
 
+    def start(self, consumer: str, claim: Claim, _: int = 0) -> bool:
+        """Let the handler of a claim begin, as far as it has not; return whether it runs."""
+        meta, fence = decode_meta(claim.meta), (claim.entry, consumer, claim.deliveries)
+        if not meta.announced or fence in self.begun:
+            return True
+        one = self._held(consumer, claim)
+        [row] = self.store.start(claim, consumer=consumer, key="" if meta.latest else meta.dedupe_key)
+        if not one:
+            assert row is None
+            return False
+        self.seen["key freed at the start"] += not meta.latest and self.model.keys.get(one.key) == one.id
+        self.seen["newest arguments taken"] += one.newest is not None
+        self.model.start(one)
+        assert row is not None
+        assert (row.newer, row.body or claim.body) == (one.newer, one.own or one.body)
+        self.begun[fence] = one.newer
+        return True
+
     def complete(self, consumer: str, claim: Claim, _: int = 0) -> None:
-        one, key = self.model.standing(claim.entry.decode()), decode_meta(claim.meta).dedupe_key
+        if not self.start(consumer, claim):
+            return
+        one, meta = self.model.standing(claim.entry.decode()), decode_meta(claim.meta)
+        ran = self.begun.get((claim.entry, consumer, claim.deliveries), 0)
         # A job that owns something beside its entry takes the form that gives it back.
-        words = self.store.complete_full(ending(claim, dedupe_key=key)) if claim.meta else self.store.complete(claim)
+        item = ending(claim, dedupe_key=meta.held_key, newer=ran if meta.latest else None)
+        words = self.store.complete_full(item, clock=str(self.clock)) if claim.meta else self.store.complete(claim)
         self._expect(words, one)
         self.seen["zombie's success counted"] += one is not None and self._held(consumer, claim) is None
         self.seen["success came too late"] += one is None
         if one:
             self.model.stale.discard(one.entry)
-            self.model.leave(one, "done")
+            self._end(one, "done", (one.own, 0) if ran < one.newer else None)
+
+    def _end(self, one: Record, place: str, unrun: tuple[bytes, int] | None = None) -> None:
+        """End a job; what came since its last start follows, or `unrun`, what that start took and nobody has run."""
+        self.seen["ended without its key"] += one.key in self.model.keys and self.model.keys[one.key] != one.id
+        follows, one.newest = one.newest or unrun, None
+        self.model.leave(one, place)
+        if follows:
+            self.seen["newest followed" if follows != unrun else "newest followed an older success"] += 1
+            body, due = follows
+            names = {name for name in self.store.hash(self.store.keys.latest) if not name.endswith("+")}
+            [given] = names - set(self.model.jobs)
+            if due > self.clock:
+                self.model.follow(one, Record(given, one.kind, body, one.key, "scheduled", due=due))
+            else:
+                self.model.follow(one, Record(given, one.kind, body, one.key, entry=given))
 
     def fail(self, consumer: str, claim: Claim, delay: int) -> None:
         """Retry up to the limit that is kept in the meta, then bury."""
+        if not self.start(consumer, claim):
+            return
         one, meta = self._held(consumer, claim), decode_meta(claim.meta)
         if meta.failures + 1 >= MAX_FAILURES:
             self.bury(consumer, claim, delay)
@@ -143,6 +186,8 @@ class Story:
             self.model.totals["retried"] += 1
 
     def snooze(self, consumer: str, claim: Claim, delay: int) -> None:
+        if not self.start(consumer, claim):
+            return
         one = self._held(consumer, claim)
         item = self._later(claim, delay)
         self._expect(self.store.snooze(item, consumer=consumer, clock=str(self.clock)), one)
@@ -153,12 +198,23 @@ class Story:
 
     def bury(self, consumer: str, claim: Claim, _: int) -> None:
         one = self._held(consumer, claim)
-        item = death(claim, dedupe_key=decode_meta(claim.meta).dedupe_key)
-        self._expect(self.store.bury(item, consumer=consumer), one)
+        item = death(claim, dedupe_key=decode_meta(claim.meta).held_key)
+        self._expect(self.store.bury(item, consumer=consumer, clock=str(self.clock)), one)
         if one:
             self.seen["buried"] += 1
             one.failures += 1
-            self.model.leave(one, "dead")
+            self._end(one, "dead")
+
+    def give_up(self, consumer: str, claim: Claim, _: int) -> None:
+        """Let the handler cancel its job."""
+        if not self.start(consumer, claim):
+            return
+        one = self._held(consumer, claim)
+        item = ending(claim, dedupe_key=decode_meta(claim.meta).dedupe_key)
+        words = self.store.run(settle.cancel(self.store.keys, consumer, [item], str(self.clock)))
+        assert words == ["RUNNING" if one else "LOST"]
+        if one:
+            self._end(one, "cancelled")
 
     def release(self, consumer: str, claim: Claim, _: int) -> None:
         one = self._held(consumer, claim)
@@ -188,10 +244,22 @@ class Story:
                 one.marks += 1
             one.marked_at = claim.deliveries
 
+    def overtake(self, consumer: str, claim: Claim, _: int) -> None:
+        """Let newer arguments come while this runs, another take over and start with them, and then let it end."""
+        meta = decode_meta(claim.meta)
+        if not meta.latest or not self._held(consumer, claim) or not self.start(consumer, claim):
+            return
+        self.enqueue([meta.dedupe_key] * 3)
+        self.fall_silent(0, self._held(consumer, claim))
+        self.sweep("d", 100)
+        for other in [other for name, other in self.held() if name == "d" and other.entry == claim.entry]:
+            self.start("d", other)
+        self.complete(consumer, claim)
+
     def _later(self, claim: Claim, delay: int, **changes: Any) -> Any:
         meta = decode_meta(claim.meta)
         carried = encode_meta(msgspec.structs.replace(meta, id=job_of(claim), **changes))
-        return msgspec.structs.replace(later(claim, delay, meta.dedupe_key), meta=carried)
+        return msgspec.structs.replace(later(claim, delay, meta.held_key), meta=carried)
 
     def _held(self, consumer: str, claim: Claim) -> Record | None:
         return self.model.held(claim.entry.decode(), consumer, claim.deliveries)
@@ -209,25 +277,32 @@ class Story:
         self.seen["cancelled while running"] += expected == "RUNNING"
         if expected not in ("DEAD", "GONE"):
             self.model.stale.discard(one.entry)
+            one.newest = None
             self.model.leave(one, "cancelled")
 
     def replay(self, one: Record) -> None:
-        [word] = self.store.replay(one.id, key=one.key)
+        [word] = self.store.replay(one.id, key=one.key, newer=one.newer if one.latest else None, **MODES[one.key])
         if one.place != "dead":
             assert word == "GONE"
-        elif one.key in self.model.keys:
-            assert word == self.model.keys[one.key]
+        elif (holder := self.model.keys.get(one.key, one.id)) != one.id:
+            assert word == holder
         else:
             assert word == "OK"
             self.seen["replayed"] += 1
             self.model.replay(one, self.store.hash(self.store.keys.moved)[one.id])
 
     def purge(self, one: Record) -> None:
-        assert self.store.purge(one.id) == ["OK" if one.place == "dead" else "GONE"]
+        assert self.store.purge(one.id, one.key) == ["OK" if one.place == "dead" else "GONE"]
         if one.place == "dead":
             self.model.leave(one, "purged")
 
     # What befalls the server.
+
+    def lapse(self, key: str) -> None:
+        """Let the TTL of a dedupe key pass, whoever holds it."""
+        if key:
+            self.store.command("DEL", self.store.keys.dedupe(key))
+            self.model.keys.pop(key, None)
 
     def lose_scripts(self) -> None:
         self.store.command("SCRIPT", "FLUSH")

@@ -119,6 +119,32 @@ def takeovers() -> Iterator[Step]:
     yield "d snoozes it", settle.snooze(KEYS, "d", [("mail", {}, [again])], clock())
 
 
+def replacements() -> Iterator[Step]:
+    def newest(number: int, text: str) -> Step:
+        one = Job("page", text.encode(), "mail", meta=Meta(dedupe_key="site", dedupe_mode="l"))
+        return "newest arguments", intake.enqueue(KEYS, [one], Batch("p", number, "c0ffee"), clock())
+
+    yield newest(5, '{"v":1}')
+    yield newest(6, '{"v":2}')
+    yield "a reads", read("a")
+    begins = [leases.Start(b"4000000000000-8", 1, "4000000000000-8")]
+    yield "a starts it with the newest", leases.start(KEYS, "a", begins)
+    yield newest(7, '{"v":3}')
+    yield "newer ones wait behind it", lookup("4000000000000-8")
+    done = settle.Finished("page", full=[ending(8, dedupe_key="site", newer=1)])
+    yield "they follow its end", settle.complete(KEYS, [done], clock())
+    yield "as a job of their own", lookup("4000000000000-9")
+    once = Job("page", b"{}", "mail", meta=Meta(dedupe_key="once", dedupe_mode="s"))
+    yield "a key until the start", intake.enqueue(KEYS, [once], Batch("p", 8, "c0ffee"), clock())
+    yield "a reads", read("a")
+    begins = [leases.Start(b"4000000000000-9", 1, "4000000000000-9")]
+    begins += [leases.Start(b"4000000000000-10", 1, "4000000000000-10", "once")]
+    yield "a starts both", leases.start(KEYS, "a", begins)
+    yield "the key is free", command("EXISTS", KEYS.dedupe("once"))
+    items = [settle.Ending(b"", 0, "4000000000000-9", "site"), settle.Ending(b"", 0, "4000000000000-10", "once")]
+    yield "an operator cancels both", settle.cancel(KEYS, "", items, clock())
+
+
 def endings() -> Iterator[Step]:
     jobs = ["4000000000000-2", "d4000000000000-1", "4000000000000-1"]
     yield (
@@ -132,7 +158,8 @@ def endings() -> Iterator[Step]:
     yield "a reads", read("a")
     death = settle.Death(ending(7), "undecodable", "not an object", 0, b"[]")
     yield "a buries it", settle.bury(KEYS, "a", [("mail", {}, [death])], clock())
-    yield "an operator purges it", upkeep.purge(KEYS, [("4000000000000-2", "4000000000000-7")], clock())
+    yield "an operator purges it", upkeep.purge(KEYS, [upkeep.Purge("4000000000000-2", "4000000000000-7")], clock())
+    yield from replacements()
     yield "idle consumers go", leases.retire(KEYS, ["a", "b", "c", "d"])
     yield "nothing is left", command("XLEN", KEYS.stream)
     yield "the counts", command("HMGET", KEYS.totals, *"enqueued done dead replayed cancelled purged".split())

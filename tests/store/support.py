@@ -112,6 +112,11 @@ class Store:
         items = [leases.Renewal(claim.entry, claim.deliveries, job_of(claim)) for claim in claims]
         return self.run(leases.renew(self.keys, consumer, items))
 
+    def start(self, *claims: Claim, consumer: str = "a", key: str = "") -> "list[leases.Begun | None]":
+        """Say that handlers begin; `key` is given back, without one newer arguments are taken."""
+        items = [leases.Start(claim.entry, claim.deliveries, job_of(claim), key) for claim in claims]
+        return self.run(leases.start(self.keys, consumer, items))
+
     def suspect(self, *claims: Claim, consumer: str = "a", clock: str = "") -> leases.Words:
         return self.run(leases.suspect(self.keys, consumer, claims, clock))
 
@@ -122,8 +127,8 @@ class Store:
         group = settle.Finished("mail", plain=[claim.entry for claim in claims])
         return self.run(settle.complete(self.keys, [group]))
 
-    def complete_full(self, *endings: settle.Ending) -> leases.Words:
-        return self.run(settle.complete(self.keys, [settle.Finished("mail", full=endings)]))
+    def complete_full(self, *endings: settle.Ending, clock: str = "") -> leases.Words:
+        return self.run(settle.complete(self.keys, [settle.Finished("mail", full=endings)], clock))
 
     def retry(self, *items: settle.Postponement, consumer: str = "a", clock: str = "") -> leases.Words:
         return self.run(settle.retry(self.keys, consumer, [("mail", {}, items)], clock))
@@ -131,8 +136,8 @@ class Store:
     def snooze(self, *items: settle.Postponement, consumer: str = "a", clock: str = "") -> leases.Words:
         return self.run(settle.snooze(self.keys, consumer, [("mail", {}, items)], clock))
 
-    def bury(self, *items: settle.Death, consumer: str = "a") -> leases.Words:
-        return self.run(settle.bury(self.keys, consumer, [("mail", {}, items)]))
+    def bury(self, *items: settle.Death, consumer: str = "a", clock: str = "") -> leases.Words:
+        return self.run(settle.bury(self.keys, consumer, [("mail", {}, items)], clock))
 
     def cancel(self, *jobs: str) -> list[str]:
         """Cancel as an operator."""
@@ -147,13 +152,16 @@ class Store:
 
     # What operators do.
 
-    def replay(self, job: str, *, key: str = "", body: bytes | None = None) -> list[str]:
-        meta = encode_meta(Meta(id=job, generation=1, dedupe_key=key))
-        entry = self.dead_entry(job)
-        return self.run(upkeep.replay(self.keys, [upkeep.Replay(entry, job, meta, key, body)]))
+    def replay(
+        self, job: str, *, key: str = "", body: bytes | None = None, newer: int | None = None, **mode: Any
+    ) -> list[str]:
+        meta = Meta(id=job, generation=1, dedupe_key=key, **mode)
+        entry, window_ms = self.dead_entry(job), meta.dedupe_window_ms
+        item = upkeep.Replay(entry, job, encode_meta(meta), key, body, window_ms, newer)
+        return self.run(upkeep.replay(self.keys, [item]))
 
-    def purge(self, job: str) -> list[str]:
-        return self.run(upkeep.purge(self.keys, [(self.dead_entry(job), job)]))
+    def purge(self, job: str, key: str = "") -> list[str]:
+        return self.run(upkeep.purge(self.keys, [upkeep.Purge(self.dead_entry(job), job, key)]))
 
     def lookup(self, job: str) -> dict[str, bytes]:
         return self.run(upkeep.lookup(self.keys, job))

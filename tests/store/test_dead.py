@@ -119,7 +119,7 @@ def test_case_H1_body_is_the_same_byte_by_byte_all_the_way(store: Store) -> None
 def test_purged_job_is_gone_for_good(store: Store) -> None:
     ids = dead(store, 3)
     entries = {one: store.dead_entry(one) for one in ids}
-    call = upkeep.purge(store.keys, [(entries[ids[0]], ids[0]), (entries[ids[2]], ids[2])])
+    call = upkeep.purge(store.keys, [upkeep.Purge(entries[one], one) for one in (ids[0], ids[2])])
 
     assert store.run(call) == ["OK", "OK"]
     assert store.run(call) == ["GONE", "GONE"]
@@ -132,7 +132,7 @@ def test_purged_job_is_gone_for_good(store: Store) -> None:
 def test_purge_of_an_entry_under_another_job_does_nothing(store: Store) -> None:
     first, second = dead(store, 2)
 
-    assert store.run(upkeep.purge(store.keys, [(store.dead_entry(first), second)])) == ["GONE"]
+    assert store.run(upkeep.purge(store.keys, [upkeep.Purge(store.dead_entry(first), second)])) == ["GONE"]
     assert len(store.dead_rows()) == 2
 
 
@@ -142,7 +142,9 @@ def test_counts_per_kind(store: Store) -> None:
     replays = [upkeep.Replay(store.dead_entry(one), one, b"") for one in (mail[0], web[0], "1-1")]
 
     store.run(upkeep.replay(store.keys, replays, str(CLOCK)))
-    store.run(upkeep.purge(store.keys, [(store.dead_entry(one), one) for one in (mail[1], web[1])], str(CLOCK)))
+    store.run(
+        upkeep.purge(store.keys, [upkeep.Purge(store.dead_entry(one), one) for one in (mail[1], web[1])], str(CLOCK))
+    )
 
     assert store.totals() == {"replayed": 2, "purged": 2}
     assert store.minute() == {"replayed:mail": 1, "replayed:web": 1, "purged:mail": 1, "purged:web": 1}

@@ -33,6 +33,7 @@ def test_running(store: Store) -> None:
         "consumer": b"a",
         "deliveries": b"1",
         "marks": b"0",
+        "follows": b"0",
     }
 
 

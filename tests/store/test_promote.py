@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from streamjobs.protocol import upkeep
+from streamjobs.protocol import intake, upkeep
 from tests.store.support import CLOCK, Store, delayed, job_of, later
 
 
@@ -191,3 +191,22 @@ def test_case_B9_sixteen_promoters_at_once_move_each_job_once(real: Store) -> No
     assert sum(moved) == 10_000
     assert sorted(job_of(claim) for claim in real.claim(count=20_000)) == sorted(ids)
     assert real.left() == {"stream", "moved"}
+
+
+def test_dedupe_key_of_a_job_that_was_due_long_ago_does_not_end_while_it_waits(store: Store) -> None:
+    store.schedule(delayed(1, at_ms=1, dedupe_key="k"), delayed(2, at_ms=1, dedupe_key="l"))
+    store.command("PEXPIRE", store.keys.dedupe("k"), 1000)
+    store.command("SET", store.keys.dedupe("l"), "other", "PX", 1000)
+
+    store.promote()
+
+    assert store.command("PTTL", store.keys.dedupe("k")) > intake.DEDUPE_TTL_MS - 10_000
+    assert store.command("PTTL", store.keys.dedupe("l")) <= 1000
+
+
+def test_a_window_ends_in_its_time_all_the_same(store: Store) -> None:
+    store.schedule(delayed(1, at_ms=1, dedupe_key="k", dedupe_window_ms=5000))
+
+    store.promote()
+
+    assert 0 < store.command("PTTL", store.keys.dedupe("k")) <= 5000

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streamjobs.core.job import Job, Meta
+from streamjobs.core.job import LATEST, Job, Meta
 from streamjobs.protocol import intake, replies, scripts
 from streamjobs.protocol.intake import Accepted, Batch, BatchRefused
 from streamjobs.protocol.keys import QueueKeys, describe, queues
@@ -115,7 +115,17 @@ def test_jobs_of_one_kind_in_a_row_share_its_name() -> None:
         "a", 1, "full", b"2", b'{"dk":"k"}', intake.DEDUPE_TTL_MS,
         "b", 1, "plain", b"3",
     ]  # fmt: skip
-    assert call.keys[4:] == [KEYS.dedupe("k")]
+    assert call.keys[4:] == [KEYS.latest, KEYS.dedupe("k")]
+
+
+def test_jobs_that_take_newer_arguments_have_a_form_of_their_own() -> None:
+    until_done, latest = Meta(dedupe_key="k"), Meta(dedupe_key="k", dedupe_mode=LATEST)
+
+    call = intake.enqueue(
+        KEYS, [Job("a", b"1", "mail", meta=meta) for meta in (until_done, latest)], Batch("p", 1, "t")
+    )
+
+    assert [call.args[5], call.args[9:12]] == ["full", ["a", 1, "latest"]]
 
 
 @pytest.mark.parametrize(

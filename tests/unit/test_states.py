@@ -1,6 +1,6 @@
 """The table of states: what can become of a job, and what cannot."""
 
-from streamjobs.core.states import MOVES, DeadReason, State
+from streamjobs.core.states import FOLLOWER, MOVES, DeadReason, State
 from streamjobs.protocol import scripts
 
 ENDED = {State.DONE, State.CANCELLED, State.FINISHED}
@@ -20,8 +20,12 @@ def test_a_dead_job_is_only_replayed_or_purged() -> None:
     assert leaving == {"replay", "purge"}
 
 
-def test_jobs_begin_by_enqueue_or_schedule_alone() -> None:
-    assert {name for name, rows in MOVES.items() for before, _ in rows if before is None} == {"enqueue", "schedule"}
+def test_jobs_begin_by_enqueue_or_schedule_or_follow_one_that_ends() -> None:
+    begins = {name for name, rows in MOVES.items() for before, _ in rows if before is None}
+    follow = {name for name, rows in MOVES.items() if rows >= FOLLOWER}
+
+    assert begins - follow == {"enqueue", "schedule"}
+    assert follow == {"complete", "bury", "cancel"}
 
 
 def test_every_state_that_is_written_can_be_reached() -> None:
