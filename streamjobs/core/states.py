@@ -34,6 +34,8 @@ MOVES: dict[str, frozenset[Move]] = {
     "join": frozenset(),
     "renew": frozenset(),
     "suspect": frozenset(),
+    "once": frozenset(),
+    "record": frozenset(),
     # The first success wins, also that of a worker whose lease went to somebody who gave it back.
     "complete": frozenset({(State.RUNNING, State.DONE), (State.WAITING, State.DONE)}),
     "retry": frozenset({(State.RUNNING, State.SCHEDULED)}),

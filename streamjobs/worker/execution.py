@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from streamjobs.client.aio import AsyncExecutor
+from streamjobs.client.sync import SyncExecutor
 from streamjobs.core.job import FRESH, Claim, Meta
 from streamjobs.core.registry import Handler
 from streamjobs.protocol.keys import QueueKeys
@@ -21,6 +23,14 @@ class Ending(Enum):
     """The worker stops, or cannot reach the server for a lease: the job goes back, uncharged."""
     LOST = "lost"
     """Another worker holds the job, or it was cancelled: whatever follows is dropped."""
+
+
+class Access(msgspec.Struct, frozen=True, eq=False):
+    """What a handler reaches the server by, and the name under which its worker holds the job."""
+
+    aio: AsyncExecutor
+    sync: SyncExecutor
+    consumer: str
 
 
 class WorkerQueue:
@@ -69,6 +79,8 @@ class Execution(msgspec.Struct, eq=False):
     """Monotonic seconds at which it was claimed; renewals do not change it."""
     meta: Meta = FRESH
     state: Any = None
+    access: Access | None = None
+    """None until it is started."""
     started: float = 0.0
     deadline: float | None = None
     """Monotonic seconds; None for no timeout."""

@@ -18,7 +18,7 @@ from streamjobs.core.job import FRESH, Bury, Decision, Outcome, Raised, Retry, R
 from streamjobs.core.registry import Handler, stranger
 from streamjobs.core.retry import Retry as Policy
 from streamjobs.worker import context, outcomes
-from streamjobs.worker.execution import Ending, Execution
+from streamjobs.worker.execution import Access, Ending, Execution
 from streamjobs.worker.settle import Settler
 from streamjobs.worker.threads import Threads
 
@@ -38,6 +38,7 @@ class Runner:
         self._threads = Threads()
         self._loop = asyncio.get_running_loop()
         self.state: Any = None
+        self.access: Access | None = None
         self.running = 0
         self.stuck = 0
         """Handlers that were abandoned and have not ended."""
@@ -72,7 +73,7 @@ class Runner:
         except DecodeFailed as error:
             self._refuse(execution, Undecodable(str(error)))
             return
-        execution.state = self.state
+        execution.state, execution.access = self.state, self.access
         if handler.signature.wants_context:
             args = (context.Context(execution), *args)
         self.running += 1
