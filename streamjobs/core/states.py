@@ -29,6 +29,7 @@ MOVES: dict[str, frozenset[Move]] = {
     "enqueue": frozenset({(None, State.WAITING)}),
     "schedule": frozenset({(None, State.SCHEDULED)}),
     "promote": frozenset({(State.SCHEDULED, State.WAITING)}),
+    "reschedule": frozenset({(State.SCHEDULED, State.SCHEDULED)}),
     "take": frozenset({(State.WAITING, State.RUNNING)}),
     "reclaim": frozenset({(State.RUNNING, State.RUNNING), (State.WAITING, State.RUNNING)}),
     "join": frozenset(),

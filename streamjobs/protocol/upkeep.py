@@ -48,6 +48,25 @@ def promote(
     )
 
 
+class Reschedule(msgspec.Struct, frozen=True):
+    """One scheduled job, and its new time: `delay_ms` from the server's receipt, or the instant `at_ms`, which wins."""
+
+    job: str
+    delay_ms: int = 0
+    at_ms: int = 0
+    dedupe_key: str = ""
+
+
+def reschedule(keys: QueueKeys, items: Sequence[Reschedule], clock: str = "") -> Call[list[str]]:
+    """Give scheduled jobs another time; per job OK, or GONE where it is not scheduled."""
+    table = KeyTable(keys.stream, keys.scheduled, keys.retries, keys.bodies, keys.bell, keys.totals, keys.metrics)
+    words: list[Word] = [clock]
+    for item in items:
+        key = table.position(keys.dedupe(item.dedupe_key) if item.dedupe_key else "")
+        words += (item.job, item.delay_ms, item.at_ms, key)
+    return Call("reschedule", table.keys, words, lambda raw: [word.decode() for word in raw])
+
+
 def wait_for_bell(bells: Sequence[str], seconds: float) -> Command[str | None]:
     """Sleep until one of these bells rings; None when the time has passed."""
     return Command(["BLPOP", *bells, f"{seconds:.3f}"], lambda raw: raw[0].decode() if raw else None)

@@ -95,6 +95,8 @@ def settlements() -> Iterator[Step]:
     yield "a retries one", settle.retry(KEYS, "a", [("mail", {"ms": 7}, [failed])], clock())
     yield "and again", settle.retry(KEYS, "a", [("mail", {"ms": 7}, [failed])], clock())
     yield "it is scheduled", lookup("4000000000000-2")
+    sooner = [upkeep.Reschedule("4000000000000-2", 500), upkeep.Reschedule("4000000000000-1", 500)]
+    yield "an operator has it, and one that has ended, run sooner", upkeep.reschedule(KEYS, sooner, clock())
     death = settle.Death(ending(4, job="d4000000000000-1"), "permanent", "ValueError: no", 1, b"[]")
     yield "a buries one", settle.bury(KEYS, "a", [("mail", {}, [death])], clock())
     yield "it is dead", lookup("d4000000000000-1")

@@ -125,6 +125,10 @@ async def handles(handle: Handle[int]) -> None:
     assert_type(await handle.result(timeout=5), int)
     assert_type(handle.result_sync(), int)
     assert_type(await handle.cancel("why"), bool)
+    await handle.reschedule(delay=timedelta(hours=1))
+    handle.reschedule_sync(at=datetime(2030, 1, 1, tzinfo=UTC))
+    await handle.run_now()
+    handle.run_now_sync()
     assert_type(app.handle("mail:1-0"), Handle[Any])
 
 
