@@ -33,7 +33,7 @@ class Kind(Generic[P, R]):
             self._delay_ms, self._at_ms = options.delay_ms, options.at_ms
             ttl_ms = ttl_ms if options.result_ttl is None else result_ttl_ms(options.result_ttl)
         # The very same FRESH where nothing is said: batches test for it by identity.
-        if ttl_ms or (options and (options.dedupe_key or options.headers)):
+        if ttl_ms or (options and (options.dedupe_key or options.headers or options.expires)):
             self._meta = make_meta(options, ttl_ms)
 
     @property
@@ -59,6 +59,10 @@ class Kind(Generic[P, R]):
             queue: another queue than the kind's.
             headers: strings that travel along, for the handler's `ctx.headers`; 4 KiB at most.
             result_ttl: seconds for which what the handler returns is kept; 0 for not at all.
+            expires: an instant, or seconds after the server has taken the job: if its first attempt has
+                not started by then, it never does. A retry is started however late.
+            when_expired: what becomes of it then: "dead" (the default), with the reason `expired`, or
+                "drop": it ends as cancelled.
 
         Raises:
             InvalidOption: a value is outside its range.
@@ -102,5 +106,8 @@ def make_meta(options: EnqueueOptions | None, ttl_ms: int) -> Meta:
         dedupe_key=(options.dedupe_key or "") if options else "",
         headers=(options.headers or None) if options else None,
         result_ttl_ms=ttl_ms,
+        expires_ms=options.expires_ms if options else 0,
+        expires_at_ms=options.expires_at_ms if options else 0,
+        drop_expired=bool(options and options.expires and options.when_expired == "drop"),
     )
     return FRESH if msgspec.structs.astuple(meta) == msgspec.structs.astuple(FRESH) else meta

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from streamjobs.client.talk import Talk
-from streamjobs.core import codec
+from streamjobs.core import codec, job
 from streamjobs.core.errors import JobCancelled, JobFailed, NotFound, Refused
 from streamjobs.core.job import FRESH, Attempt, Meta
 from streamjobs.core.states import State
@@ -37,6 +37,11 @@ class JobStatus(msgspec.Struct, frozen=True):
     meta: Meta = FRESH
     dead_entry: str = ""
     result: Any = None
+
+    @property
+    def expires_ms(self) -> int:
+        """Server time by which its first attempt must have started; 0 for no limit, or where it is not known."""
+        return job.expires_ms(self.id.partition(":")[2], self.meta)
 
 
 _history = msgspec.json.Decoder(tuple[Attempt, ...])

@@ -8,6 +8,7 @@ import msgspec
 
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.sync import SyncExecutor
+from streamjobs.core import job
 from streamjobs.core.job import FRESH, Claim, Meta
 from streamjobs.core.registry import Handler
 from streamjobs.protocol.keys import QueueKeys
@@ -111,8 +112,8 @@ class Execution(msgspec.Struct, eq=False):
 
     @property
     def enqueued_ms(self) -> int:
-        """Server time at which the job was enqueued: its id begins with it."""
-        return int(self.local_id.removeprefix("d").partition("-")[0])
+        """Server time at which the job was enqueued."""
+        return job.enqueued_ms(self.local_id)
 
     @property
     def first(self) -> bool:
@@ -129,6 +130,15 @@ class Execution(msgspec.Struct, eq=False):
     @property
     def attempt(self) -> int:
         return 1 + self.meta.failures + self.crashes
+
+    @property
+    def expires_ms(self) -> int:
+        """Server time by which its first attempt must have started; 0 for no limit."""
+        return job.expires_ms(self.local_id, self.meta)
+
+    def expired(self, now_ms: int) -> bool:
+        """Say whether it is too late to start it at all. Later attempts are the retry policy's: they always start."""
+        return 0 < self.expires_ms <= now_ms and self.attempt == 1
 
     @property
     def runs(self) -> bool:

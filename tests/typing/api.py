@@ -96,6 +96,8 @@ async def enqueue() -> None:
 async def options_keep_the_types() -> None:
     later = fetch.options(delay=timedelta(minutes=5), dedupe_key="k", queue="web", headers={"a": "b"}, result_ttl=0)
     assert_type(await later.enqueue("https://example.org"), Handle[bytes])
+    soon = fetch.options(expires=timedelta(minutes=5), when_expired="drop")
+    assert_type(await soon.enqueue("https://example.org"), Handle[bytes])
     assert_type(await count.options(at=datetime(2026, 1, 1, tzinfo=UTC)).enqueue(["a"]), Handle[int])
     await later.enqueue(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
