@@ -36,14 +36,17 @@ class Replay(msgspec.Struct, frozen=True):
 
 
 def promote(
-    keys: QueueKeys, consumer: str, *, rung: bool, note: str, most: int = PROMOTE_MOST, clock: str = ""
+    keys: QueueKeys, consumer: str, *, rung: bool, note: str, room: int, most: int = PROMOTE_MOST, clock: str = ""
 ) -> Call[Promoted]:
-    """Move due jobs to the stream; `note` is kept beside the time this worker was last seen."""
+    """Move due jobs to the stream, while no more than `room` wait there, or more came there by other ways.
+
+    `note` is kept beside the time this worker was last seen.
+    """
     named = [keys.stream, keys.scheduled, keys.retries, keys.bodies, keys.moved, keys.promoter]
     return Call(
         "promote",
         [*named, keys.workers, keys.totals],
-        [clock, consumer, most, int(rung), note],
+        [clock, consumer, most, int(rung), note, room],
         lambda raw: Promoted(raw[0], raw[1], raw[2] == 1, raw[3]),
     )
 
@@ -147,6 +150,11 @@ def _consumers(raw: Sequence[Sequence[Any]]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def undone(keys: QueueKeys) -> list[Command[int]]:
-    """Count what a burst waits for: entries in the stream, and retries."""
-    return [Command(["XLEN", keys.stream], int), Command(["ZCARD", keys.retries], int)]
+def undone(keys: QueueKeys, now_ms: int) -> list[Command[int]]:
+    """Count what a burst waits for: entries in the stream, retries, and what else is due.
+
+    The stream comes first and last, since jobs move from it to the sets and back meanwhile.
+    """
+    length = Command(["XLEN", keys.stream], int)
+    due = Command(["ZCOUNT", keys.scheduled, "-inf", now_ms], int)
+    return [length, Command(["ZCARD", keys.retries], int), due, length]

@@ -26,7 +26,8 @@ class Burst:
     async def tick(self) -> float:
         """Stop the worker if all is done."""
         if self._fetcher.idle and self._starter.idle and self._settler.idle:
-            requests = [one for queue in self._station.queues for one in upkeep.undone(queue.keys)]
+            now_ms = self._station.clock.now_ms()
+            requests = [one for queue in self._station.queues for one in upkeep.undone(queue.keys, now_ms)]
             if all(count == 0 for count in await self._station.executor.run_all(requests)):
                 self._stop()
         return 0.05

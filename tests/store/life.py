@@ -79,7 +79,7 @@ def intakes() -> Iterator[Step]:
     yield "a delayed job", intake.schedule(KEYS, delayed, Batch("p", 3, "c0ffee"), clock())
     yield "it is scheduled", lookup("d4000000000000-1")
     for at in (0, 5000):
-        yield "promotion", upkeep.promote(KEYS, "a", rung=False, note="n", clock=clock(at))
+        yield "promotion", upkeep.promote(KEYS, "a", rung=False, note="n", room=1000, clock=clock(at))
 
 
 def settlements() -> Iterator[Step]:
@@ -103,7 +103,7 @@ def settlements() -> Iterator[Step]:
     back = [upkeep.Replay("4000000000000-1", "d4000000000000-1", NAMED)]
     yield "an operator replays it", upkeep.replay(KEYS, back, clock())
     yield "and again", upkeep.replay(KEYS, back, clock())
-    yield "the retry is promoted", upkeep.promote(KEYS, "b", rung=True, note="n", clock=clock(1000))
+    yield "the retry is promoted", upkeep.promote(KEYS, "b", rung=True, note="n", room=1000, clock=clock(1000))
 
 
 def effect() -> Iterator[Step]:
