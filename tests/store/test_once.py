@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from streamjobs.core.errors import Unavailable
 from streamjobs.core.job import Claim
 from streamjobs.protocol import effects
 from streamjobs.protocol.effects import Begun
@@ -132,6 +133,19 @@ def test_who_lost_the_job_begins_nothing(store: Store, runs: Runs) -> None:
     assert [runs.begin(one).word for one in (taken, ended)] == ["LOST", "LOST"]
     assert runs.begin(fresh, "b").word == "LOST"
     assert runs.mark() is None
+
+
+def test_without_a_group_nothing_is_begun(store: Store, runs: Runs) -> None:
+    """Who holds what is not known before it is there again."""
+    [claim] = store.started(1)
+    store.lose_group()
+
+    with pytest.raises(Unavailable) as caught:
+        runs.begin(claim)
+
+    assert caught.value.word == "NOGROUP"
+    assert runs.mark() is None
+    assert runs.record(claim) == "OK", "what has happened is recorded all the same"
 
 
 def test_unrecorded_mark_ends_with_its_time(store: Store, runs: Runs) -> None:
