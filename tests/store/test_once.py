@@ -125,6 +125,14 @@ def test_claim_that_its_own_worker_swept_is_still_under_way(store: Store, runs: 
     assert runs.begin(other).word == "UNDERWAY"
 
 
+def test_run_that_begins_again_is_unsure_of_its_own_first_try(store: Store, runs: Runs) -> None:
+    """Its block raised, and the handler caught that."""
+    [claim] = store.started(1)
+    runs.begin(claim)
+
+    assert runs.begin(claim, take_over=False).word == "UNSURE"
+
+
 def test_who_lost_the_job_begins_nothing(store: Store, runs: Runs) -> None:
     taken, ended, fresh = store.started(3)
     store.retaken([taken])

@@ -32,10 +32,17 @@ def add_kinds(app: StreamJobs) -> asyncio.Event:
 
 
 @pytest.mark.parametrize("plain", [False, True], ids=["asyncio", "plain"])
-async def test_run_now_wakes_who_sleeps_until_then(app: StreamJobs, plain: bool) -> None:
+async def test_run_now_wakes_who_sleeps_until_then(
+    app: StreamJobs, queue: Queue, monkeypatch: pytest.MonkeyPatch, plain: bool
+) -> None:
+    monkeypatch.setattr("streamjobs.worker.promote.LONGEST_S", 14.0)
     add_kinds(app)
     handle = await app.kind("note").options(delay=timedelta(days=400)).enqueue()
+    # The ring of its enqueue would do as well.
+    queue.command("DEL", queue.keys.bell)
     async with app.worker(options=FAST):
+        while not queue.command("EXISTS", queue.keys.promoter):
+            await asyncio.sleep(0)
         if plain:
             await asyncio.to_thread(handle.run_now_sync)
         else:
