@@ -1,11 +1,14 @@
 -- promote: move jobs whose time has come from both sets to the stream; say when the next is due.
 -- Safe with any number of callers: the promoter key only saves work.
+-- Fresh jobs go behind what is promoted. So a flood of due jobs is let in only as the stream is worked
+-- off: up to so many waiting, and beyond that up to as many as are there by other ways.
 -- Moves: scheduled -> waiting
 -- KEYS: 1 stream, 2 scheduled, 3 retries, 4 bodies, 5 moved, 6 promoter, 7 workers, 8 totals,
 --       9 base of dedupe keys: only the metas of the jobs that move name them
--- ARGV: 1 clock, 2 consumer, 3 jobs at most, 4 "1" if the bell was heard, 5 what to note of the worker
+-- ARGV: 1 clock, 2 consumer, 3 jobs at most, 4 "1" if the bell was heard, 5 what to note of the worker,
+--       6 jobs that may wait in the stream
 -- Returns: jobs moved, ms until the next is due (0: some are, -1: none), 1 if this caller is the
---       promoter, the server's time in ms
+--       promoter, the server's time in ms. Some are due and none was moved: there was no room
 -- Cost: O(jobs moved); about 6 us each, 200 jobs or 1 MiB at most
 -- @include now
 -- @include envelope
@@ -17,7 +20,15 @@ local consumer, limit, rung, note = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
 redis.call('XACK', stream, 'workers', '0-1')
 local now = now_ms(ARGV[1])
-local count, half = 0, math.ceil(limit / 2)
+local count = 0
+
+-- room(): how many may go in. Without a group nobody holds anything, and XPENDING is an error.
+local function room()
+  local length = redis.call('XLEN', stream)
+  local waiting = length - (redis.pcall('XPENDING', stream, 'workers')[1] or 0)
+  local beside = length - 2 * redis.call('HLEN', moved)
+  return math.max(0, math.min(limit, math.max(tonumber(ARGV[6]) - waiting, beside)))
+end
 
 -- The dedupe key of a job that was due long ago must not end while it waits. A window ends all the same.
 local function prolong(job, meta)
@@ -29,7 +40,7 @@ local function prolong(job, meta)
 end
 
 -- Half of the jobs and of the bytes for each set, so that a flood in one cannot starve the other.
-local function promote(zset)
+local function promote(zset, half)
   local bytes = 0
   local due = redis.call('ZRANGEBYSCORE', zset, '-inf', string.format('%d', now), 'LIMIT', 0, half)
   for _, job in ipairs(due) do
@@ -50,11 +61,14 @@ local function promote(zset)
   end
 end
 
-promote(retries)
-promote(scheduled)
-if count > 0 then redis.call('HINCRBY', totals, 'promoted', count) end
-
 local due = next_due(scheduled, retries)
+if due and due <= now then
+  local half = math.ceil(room() / 2)
+  promote(retries, half)
+  promote(scheduled, half)
+  if count > 0 then redis.call('HINCRBY', totals, 'promoted', count) end
+  due = next_due(scheduled, retries)
+end
 local wait = due and math.max(due - now, 0) or -1
 local holder = redis.call('GET', promoter)
 local leads = not holder or holder == consumer or rung == '1'

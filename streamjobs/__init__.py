@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from streamjobs.core.errors import (
         Cancel,
         Conflict,
+        EffectUnderWay,
+        EffectUnsure,
         InvalidOption,
         JobCancelled,
         JobEnded,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from streamjobs.kind import Kind
     from streamjobs.operate.jobs import JobStatus
     from streamjobs.worker.context import Context, current_job
+    from streamjobs.worker.once import Effect
     from streamjobs.worker.worker import Worker
 
 __all__ = [
@@ -54,6 +57,9 @@ __all__ = [
     "Conflict",
     "Context",
     "DeadReason",
+    "Effect",
+    "EffectUnderWay",
+    "EffectUnsure",
     "Exponential",
     "Fixed",
     "Handle",
@@ -101,8 +107,8 @@ _HOMES = {
     "app": "StreamJobs",
     "core.dedupe": "Latest UntilDone UntilStarted Window",
     "core.errors": (
-        "Cancel Conflict InvalidOption JobCancelled JobEnded JobFailed LeaseLost MissingExtra NotFound"
-        " NotSent OutcomeUnknown PayloadTooLarge Permanent QueueFull RateLimited Refused Rejected"
+        "Cancel Conflict EffectUnderWay EffectUnsure InvalidOption JobCancelled JobEnded JobFailed LeaseLost"
+        " MissingExtra NotFound NotSent OutcomeUnknown PayloadTooLarge Permanent QueueFull RateLimited Refused Rejected"
         " ResultTimeout Snooze Steer StreamJobsError Temporary Unavailable UnknownKind UsageError"
     ),
     "core.job": "Job",
@@ -113,6 +119,7 @@ _HOMES = {
     "kind": "Kind",
     "operate.jobs": "JobStatus",
     "worker.context": "Context current_job",
+    "worker.once": "Effect",
     "worker.worker": "Worker",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from datetime import datetime, timedelta
 from math import inf
 from time import monotonic, sleep
 from typing import Any, Generic, TypeVar
@@ -9,9 +10,10 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from streamjobs.client import Connections
-from streamjobs.client.talk import atalk, talk
-from streamjobs.core.errors import OutcomeUnknown, ResultTimeout, Unavailable, UsageError
+from streamjobs.client.talk import Talk, atalk, talk
+from streamjobs.core.errors import InvalidOption, OutcomeUnknown, ResultTimeout, Unavailable, UsageError
 from streamjobs.core.job import Job
+from streamjobs.core.options import EnqueueOptions
 from streamjobs.core.registry import Registry
 from streamjobs.operate import jobs
 from streamjobs.operate.jobs import JobStatus
@@ -77,6 +79,38 @@ class Handle(msgspec.Struct, Generic[R], frozen=True, gc=False, eq=False):
     def cancel_sync(self, reason: str = "cancelled by request") -> bool:
         """As `cancel`."""
         return talk(self._connections.sync(), jobs.cancel(self._keys, self._local, reason))
+
+    async def reschedule(self, *, delay: float | timedelta | None = None, at: datetime | None = None) -> None:
+        """Give the job another time, sooner or later: one that is delayed, snoozed, or waits for a retry.
+
+        Args:
+            delay: seconds from the server's receipt; 1 ms to 10 years.
+            at: an instant with a time zone.
+
+        Raises:
+            InvalidOption: neither or both are given, or the one is outside its range.
+            NotFound: there is no such job.
+            Refused: it is not scheduled: it waits, runs, or has ended.
+        """
+        await atalk(self._connections.aio(), self._reschedule(delay, at))
+
+    def reschedule_sync(self, *, delay: float | timedelta | None = None, at: datetime | None = None) -> None:
+        """As `reschedule`."""
+        talk(self._connections.sync(), self._reschedule(delay, at))
+
+    def _reschedule(self, delay: float | timedelta | None, at: datetime | None) -> Talk[None]:
+        if delay is None and at is None:
+            raise InvalidOption("reschedule: give delay or at")
+        time = EnqueueOptions(delay=delay, at=at)
+        return jobs.reschedule(self._keys, self._local, time.delay_ms, time.at_ms)
+
+    async def run_now(self) -> None:
+        """Let a scheduled job run at once; see `reschedule`."""
+        await atalk(self._connections.aio(), jobs.reschedule(self._keys, self._local, 0))
+
+    def run_now_sync(self) -> None:
+        """As `run_now`."""
+        talk(self._connections.sync(), jobs.reschedule(self._keys, self._local, 0))
 
     async def result(self, timeout: float | None = 60.0) -> R:
         """Wait until the job has ended, without polling; return what its handler returned.

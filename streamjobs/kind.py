@@ -68,6 +68,10 @@ class Kind(Generic[P, R]):
             queue: another queue than the kind's.
             headers: strings that travel along, for the handler's `ctx.headers`; 4 KiB at most.
             result_ttl: seconds for which what the handler returns is kept; 0 for not at all.
+            expires: an instant, or seconds after the server has taken the job: if its first attempt has
+                not started by then, it never does. A retry is started however late.
+            when_expired: what becomes of it then: "dead" (the default), with the reason `expired`, or
+                "drop": it ends as cancelled.
 
         Raises:
             InvalidOption: a value is outside its range.
@@ -109,12 +113,16 @@ class Kind(Generic[P, R]):
 
 def make_meta(options: EnqueueOptions | None, ttl_ms: int, mode: Dedupe | None) -> Meta:
     """Return the meta that these options ask for; FRESH itself when they ask for nothing."""
-    key = (options and options.dedupe_key) or ""
-    headers = (options and options.headers) or None
-    # The very same FRESH where nothing is said: batches test for it by identity.
-    if not (ttl_ms or mode or key or headers):
-        return FRESH
-    return Meta(dedupe_key=key, headers=headers, result_ttl_ms=ttl_ms, **dedupe.wire(mode))
+    meta = Meta(
+        dedupe_key=(options.dedupe_key or "") if options else "",
+        headers=(options.headers or None) if options else None,
+        result_ttl_ms=ttl_ms,
+        expires_ms=options.expires_ms if options else 0,
+        expires_at_ms=options.expires_at_ms if options else 0,
+        drop_expired=bool(options and options.expires and options.when_expired == "drop"),
+        **dedupe.wire(mode),
+    )
+    return FRESH if msgspec.structs.astuple(meta) == msgspec.structs.astuple(FRESH) else meta
 
 
 def with_key(meta: Meta, mode: Dedupe, handler: Handler | None, body: bytes) -> Meta:

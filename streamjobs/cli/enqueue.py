@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 RESULT_S = 300.0
 """How long the result of a job that is waited for is kept."""
 MOST = 10_000_000
+_WHEN_EXPIRED = click.Choice(["dead", "drop"])
 
 
 @click.command(cls=Command)
@@ -33,6 +34,8 @@ MOST = 10_000_000
 @click.option("--file", "file", metavar="FILE", help="Jobs from a file, one JSON object a line; - is stdin.")
 @click.option("--delay", type=params.duration, help="Run no sooner than so long from now.")
 @click.option("--at", type=params.time, help="Run no sooner than this, such as 2030-01-31T12:00:00Z.")
+@click.option("--expires", type=params.when, help="Not started within so long, or by this instant: never start it.")
+@click.option("--when-expired", type=_WHEN_EXPIRED, default="dead", help="What becomes of it then; default dead.")
 @click.option("--dedupe-key", metavar="KEY", help="At most one job with this key is under way.")
 @click.option("-Q", "--queue", type=params.queue, help="Another queue than the kind's.")
 @click.option("--count", type=params.numbers(1, MOST), default=1, metavar="N", help="Send the same job so many times.")
@@ -51,8 +54,8 @@ def enqueue(
     """Send jobs of KIND, or the jobs in a file; print their ids.
 
     With -A, ARGs are taken in the order of the handler's signature, and KIND may be the last part of
-    its name. A line of a file is {"kind": …, "args": {…}}, and may hold queue, delay, at, dedupe_key,
-    headers and result_ttl; what it leaves out is taken from the command line.
+    its name. A line of a file is {"kind": …, "args": {…}}, and may hold queue, delay, at, expires,
+    when_expired, dedupe_key, headers and result_ttl; what it leaves out is taken from the command line.
     """
     from streamjobs.cli.arguments import Given
     from streamjobs.core.options import EnqueueOptions

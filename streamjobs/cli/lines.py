@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from streamjobs.cli.arguments import find_kind
-from streamjobs.cli.params import instant, seconds
+from streamjobs.cli.params import instant, instant_or_seconds, seconds
 from streamjobs.core.errors import StreamJobsError, UsageError
-from streamjobs.core.options import EnqueueOptions
+from streamjobs.core.options import EnqueueOptions, WhenExpired
 
 if TYPE_CHECKING:
     from streamjobs.app import StreamJobs
@@ -30,6 +30,8 @@ class Line(msgspec.Struct, forbid_unknown_fields=True):
     dedupe_key: str | None = None
     headers: dict[str, str] | None = None
     result_ttl: float | str | None = None
+    expires: float | str | None = None
+    when_expired: WhenExpired | None = None
 
 
 class BadLine(UsageError):
@@ -79,6 +81,8 @@ class Lines:
             "dedupe_key": line.dedupe_key,
             "headers": line.headers,
             "result_ttl": _seconds(line.result_ttl),
+            "expires": instant_or_seconds(line.expires) if isinstance(line.expires, str) else line.expires,
+            "when_expired": line.when_expired,
         }
         given = {name: value for name, value in given.items() if value is not None}
         base = self._options

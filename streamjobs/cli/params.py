@@ -46,6 +46,15 @@ def instant(text: str) -> datetime:
     return value
 
 
+def instant_or_seconds(text: str) -> datetime | float:
+    """Return an RFC 3339 instant, or a duration in seconds.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    return instant(text) if "-" in text else seconds(text)
+
+
 def duration(text: str) -> float:
     """Read a duration, in seconds."""
     try:
@@ -83,7 +92,7 @@ def time(text: str) -> datetime:
 
 
 def when(text: str) -> datetime | float:
-    """Read an instant, or how long ago, in seconds."""
+    """Read an instant, or how far it is away, in seconds."""
     return time(text) if "-" in text else duration(text)
 
 

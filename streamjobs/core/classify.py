@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from streamjobs.core.errors import RateLimited
+from streamjobs.core.errors import OutcomeUnknown, RateLimited, Unavailable
 
 Rule = Callable[[BaseException], str | None]
 """Returns a class for the errors it knows and None for all others."""
@@ -35,7 +35,7 @@ def classify(error: BaseException, rules: tuple[Rule, ...] = ()) -> str:
         return "rate_limited"
     if status := _http_status(error):
         return "rate_limited" if status == 429 else f"http_{status // 100}xx"
-    if isinstance(error, ConnectionError) or "Connect" in type(error).__name__:
+    if isinstance(error, ConnectionError | Unavailable | OutcomeUnknown) or "Connect" in type(error).__name__:
         return "connection"
     if isinstance(error, _VALIDATION) or "Validation" in type(error).__name__:
         return "validation"

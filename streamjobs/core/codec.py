@@ -245,6 +245,18 @@ def encode_value(value: Any, what: str) -> bytes:
     return body
 
 
+def decode_value(raw: bytes, kind: Any, what: str) -> Any:
+    """Return a value that `encode_value` wrote, as an instance of the type `kind`.
+
+    Raises:
+        UsageError: it is not of that type.
+    """
+    try:
+        return msgspec.json.decode(raw, type=kind, dec_hook=_dec_hook)
+    except (ValueError, TypeError, NotImplementedError) as error:
+        raise UsageError(f"{what} cannot be had as {getattr(kind, '__name__', kind)}: {error}") from error
+
+
 def _check_body(body: bytes, value: Any, what: str) -> None:
     if len(body) > MAX_PAYLOAD_BYTES:
         raise PayloadTooLarge(

@@ -1,5 +1,6 @@
 """What follows from an outcome. Pure: no clock, no server, no randomness of its own."""
 
+from datetime import UTC, datetime
 from typing import assert_never
 
 from streamjobs.core.job import (
@@ -8,6 +9,7 @@ from streamjobs.core.job import (
     Cancelled,
     Complete,
     Decision,
+    Expired,
     Interrupted,
     Meta,
     Outcome,
@@ -57,6 +59,8 @@ def decide(outcome: Outcome, meta: Meta, policy: Policy, draw: float) -> Decisio
             return Cancel(reason)
         case Interrupted():
             return Release()
+        case Expired(at_ms):
+            return _expire(at_ms, meta)
         case Unknown():
             return _park(meta)
         case Undecodable(error):
@@ -78,6 +82,11 @@ def _failed(error: str, error_class: str, after_ms: int | None, meta: Meta, poli
 
 def _delay(after_ms: int | None, policy: Policy, count: int, draw: float) -> int:
     return policy.backoff.delay_ms(count, draw) if after_ms is None else after_ms
+
+
+def _expire(at_ms: int, meta: Meta) -> Decision:
+    text = f"not started by {datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec='milliseconds')}"
+    return Cancel(f"expired: {text}") if meta.drop_expired else Bury(DeadReason.EXPIRED, text, "expired", charged=False)
 
 
 def _park(meta: Meta) -> Decision:

@@ -25,7 +25,9 @@
     Steer                     raised *by* handlers to steer their job
     ├── Temporary               retry, optionally after a time of its own
     ├── Permanent               dead at once
+    │   └── EffectUnsure          nobody knows whether a guarded effect happened
     ├── RateLimited             again later, no attempt charged
+    │   └── EffectUnderWay        another run is at the guarded effect now
     ├── Snooze                  again later, no attempt charged
     └── Cancel                  ends as cancelled
 """
@@ -179,6 +181,36 @@ class RateLimited(_After):
 
 class Permanent(Steer):
     """Fail for good: the job is dead at once, with this text as its error."""
+
+
+class EffectUnsure(Permanent):
+    """A run began this effect and ended before it was recorded: it may have happened, or not.
+
+    Raised by `ctx.once(..., first=True)`. Not caught, the job is dead with this text, for somebody to look.
+
+    Attributes:
+        key: the effect's key.
+        job_id: the job whose run began it.
+    """
+
+    def __init__(self, message: str, *, key: str = "", job_id: str = "") -> None:
+        super().__init__(message)
+        self.key = key
+        self.job_id = job_id
+
+
+class EffectUnderWay(RateLimited):
+    """Another run is at this effect now. Raised by `ctx.once`; not caught, the job comes back later, uncharged.
+
+    Attributes:
+        key: the effect's key.
+        job_id: the job whose run is at it.
+    """
+
+    def __init__(self, message: str, *, key: str = "", job_id: str = "") -> None:
+        super().__init__(message)
+        self.key = key
+        self.job_id = job_id
 
 
 class Snooze(Steer):

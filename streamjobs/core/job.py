@@ -45,6 +45,11 @@ class Meta(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     dedupe_mode: str = msgspec.field(name="dm", default="")
     dedupe_window_ms: int = msgspec.field(name="dw", default=0)
     result_ttl_ms: int = msgspec.field(name="rt", default=0)
+    expires_ms: int = msgspec.field(name="e", default=0)
+    """How long after its enqueue its first attempt must have started; 0 for no limit, or for an instant."""
+    expires_at_ms: int = msgspec.field(name="ea", default=0)
+    drop_expired: bool = msgspec.field(name="ed", default=False)
+    """Whether it is then cancelled, and not dead."""
     traceparent: str = msgspec.field(name="tp", default="")
     headers: dict[str, str] | None = msgspec.field(name="h", default=None)
     history: tuple[Attempt, ...] = msgspec.field(name="x", default=())
@@ -66,6 +71,16 @@ class Meta(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
 
 
 FRESH = Meta()
+
+
+def enqueued_ms(local: str) -> int:
+    """Return when a job was enqueued, by the server's clock: its local id begins with it."""
+    return int(local.removeprefix("d").partition("-")[0])
+
+
+def expires_ms(local: str, meta: Meta) -> int:
+    """Return by when a job's first attempt must have started, by the server's clock; 0 for no limit."""
+    return meta.expires_at_ms or (enqueued_ms(local) + meta.expires_ms if meta.expires_ms else 0)
 
 
 class Job(msgspec.Struct, frozen=True, gc=False):
@@ -141,6 +156,12 @@ class Interrupted(msgspec.Struct, frozen=True):
     """The worker stopped before the handler ended; not the job's fault."""
 
 
+class Expired(msgspec.Struct, frozen=True):
+    """Its first attempt had not started by `at_ms`, an instant of the server's clock."""
+
+    at_ms: int
+
+
 class Unknown(msgspec.Struct, frozen=True):
     """This worker has no handler of that kind."""
 
@@ -151,7 +172,7 @@ class Undecodable(msgspec.Struct, frozen=True):
     error: str
 
 
-Outcome: TypeAlias = Returned | Raised | TimedOut | Snoozed | Cancelled | Interrupted | Unknown | Undecodable
+Outcome: TypeAlias = Returned | Raised | TimedOut | Snoozed | Cancelled | Interrupted | Expired | Unknown | Undecodable
 
 
 class Complete(msgspec.Struct, frozen=True, gc=False):

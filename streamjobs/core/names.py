@@ -42,12 +42,17 @@ def check_kind(value: str) -> str:
 
 def check_dedupe_key(value: str) -> str:
     """Return `value` if it can be a dedupe key: 1 to 256 bytes of UTF-8."""
+    return check_key(value, "dedupe_key")
+
+
+def check_key(value: str, what: str) -> str:
+    """Return `value` if it can be a key that users choose: 1 to 256 bytes of UTF-8."""
     try:
         size = len(value.encode())
     except (UnicodeEncodeError, AttributeError) as error:
-        raise InvalidOption(f"dedupe_key {value!r:.80}: not a string of valid Unicode") from error
+        raise InvalidOption(f"{what} {value!r:.80}: not a string of valid Unicode") from error
     if not 0 < size <= MAX_KEY_BYTES:
-        raise InvalidOption(f"dedupe_key of {size} bytes: use 1 to {MAX_KEY_BYTES}; hash longer keys")
+        raise InvalidOption(f"{what} of {size} bytes: use 1 to {MAX_KEY_BYTES}; hash longer keys")
     return value
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 import msgspec
 
@@ -10,6 +10,8 @@ from streamjobs.core import names
 from streamjobs.core.dedupe import Dedupe, check_mode
 from streamjobs.core.errors import InvalidOption
 from streamjobs.core.retry import Retry
+
+WhenExpired = Literal["dead", "drop"]
 
 DEFAULT_QUEUE = "default"
 MAX_RESULT_TTL_MS = 30 * 86_400_000
@@ -71,6 +73,8 @@ class EnqueueKeywords(TypedDict, total=False):
     queue: str | None
     headers: dict[str, str] | None
     result_ttl: float | timedelta | None
+    expires: float | timedelta | datetime | None
+    when_expired: WhenExpired
 
 
 class EnqueueOptions(msgspec.Struct, frozen=True):
@@ -83,6 +87,8 @@ class EnqueueOptions(msgspec.Struct, frozen=True):
     queue: str | None = None
     headers: dict[str, str] | None = None
     result_ttl: float | timedelta | None = None
+    expires: float | timedelta | datetime | None = None
+    when_expired: WhenExpired = "dead"
 
     def __post_init__(self) -> None:
         if self.delay is not None and self.at is not None:
@@ -97,6 +103,15 @@ class EnqueueOptions(msgspec.Struct, frozen=True):
         if self.result_ttl is not None:
             result_ttl_ms(self.result_ttl)
         _ = self.delay_ms, self.at_ms
+        self._check_expiry()
+
+    def _check_expiry(self) -> None:
+        if self.when_expired not in ("dead", "drop"):
+            raise InvalidOption(f"when_expired={self.when_expired!r:.80}: use 'dead' or 'drop'")
+        if self.at is not None and self.expires_ms:
+            raise InvalidOption("expires: counts from the enqueue; beside at= give an instant, at + timedelta(...)")
+        if self.delay_ms >= self.expires_ms > 0 or self.at_ms >= self.expires_at_ms > 0:
+            raise InvalidOption(f"expires={self.expires!s:.80}: the job would expire before it is due")
 
     @classmethod
     def of(cls, keywords: EnqueueKeywords) -> "EnqueueOptions":
@@ -117,6 +132,18 @@ class EnqueueOptions(msgspec.Struct, frozen=True):
     def at_ms(self) -> int:
         """Instant in ms since 1970; 0 for none."""
         return 0 if self.at is None else names.instant_ms(self.at, "at")
+
+    @property
+    def expires_ms(self) -> int:
+        """Milliseconds from the server's receipt; 0 for none, or for an instant."""
+        if self.expires is None or isinstance(self.expires, datetime):
+            return 0
+        return names.milliseconds(self.expires, "expires")
+
+    @property
+    def expires_at_ms(self) -> int:
+        """Instant in ms since 1970; 0 for none, or for a time from the receipt."""
+        return names.instant_ms(self.expires, "expires") if isinstance(self.expires, datetime) else 0
 
 
 def _check_known(options: type[msgspec.Struct], keywords: Mapping[str, object]) -> None:

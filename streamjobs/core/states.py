@@ -32,6 +32,7 @@ MOVES: dict[str, frozenset[Move]] = {
     "enqueue": frozenset({(None, State.WAITING)}),
     "schedule": frozenset({(None, State.SCHEDULED)}),
     "promote": frozenset({(State.SCHEDULED, State.WAITING)}),
+    "reschedule": frozenset({(State.SCHEDULED, State.SCHEDULED)}),
     "take": frozenset({(State.WAITING, State.RUNNING)}),
     "reclaim": frozenset({(State.RUNNING, State.RUNNING), (State.WAITING, State.RUNNING)}),
     "join": frozenset(),
@@ -39,6 +40,8 @@ MOVES: dict[str, frozenset[Move]] = {
     "renew": frozenset(),
     "suspect": frozenset(),
     "start": frozenset(),
+    "once": frozenset(),
+    "record": frozenset(),
     # The first success wins, also that of a worker whose lease went to somebody who gave it back.
     "complete": frozenset({(State.RUNNING, State.DONE), (State.WAITING, State.DONE)}) | FOLLOWER,
     "retry": frozenset({(State.RUNNING, State.SCHEDULED)}),

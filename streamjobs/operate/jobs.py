@@ -1,11 +1,11 @@
-"""One job: where it is, how it ended, and how to cancel it."""
+"""One job: where it is, how it ended, and how to cancel it or to give it another time."""
 
 from typing import Any
 
 import msgspec
 
 from streamjobs.client.talk import Talk
-from streamjobs.core import codec
+from streamjobs.core import codec, job
 from streamjobs.core.errors import JobCancelled, JobFailed, NotFound, Refused
 from streamjobs.core.job import FRESH, Attempt, Meta
 from streamjobs.core.states import State
@@ -42,6 +42,11 @@ class JobStatus(msgspec.Struct, frozen=True):
     meta: Meta = FRESH
     dead_entry: str = ""
     result: Any = None
+
+    @property
+    def expires_ms(self) -> int:
+        """Server time by which its first attempt must have started; 0 for no limit, or where it is not known."""
+        return job.expires_ms(self.id.partition(":")[2], self.meta)
 
 
 _history = msgspec.json.Decoder(tuple[Attempt, ...])
@@ -181,3 +186,21 @@ def cancel(keys: QueueKeys, local: str, reason: str) -> Talk[bool]:
         if word not in ("GONE", "DEAD"):
             return bool(word == "RUNNING")
     raise Refused(f"job {keys.job_id(local)} has ended already ({status.state}); nothing was changed")
+
+
+def reschedule(keys: QueueKeys, local: str, delay_ms: int, at_ms: int = 0) -> Talk[None]:
+    """Give a scheduled job another time: so many ms from now, or an instant, which wins.
+
+    Raises:
+        NotFound: there is no such job.
+        Refused: it is not scheduled.
+    """
+    [status] = yield [lookup(keys, local)]
+    if status.state is State.SCHEDULED:
+        item = upkeep.Reschedule(local, delay_ms, at_ms, status.meta.dedupe_key)
+        [[word]] = yield [upkeep.reschedule(keys, [item])]
+        if word == "OK":
+            return
+        # Its time has just come.
+        [status] = yield [lookup(keys, local)]
+    raise Refused(f"job {keys.job_id(local)} is {status.state}, not scheduled; nothing was changed")

@@ -86,6 +86,9 @@ class QueueKeys:
     def dedupe(self, key: str) -> str:
         return f"{self.base}dedupe:{key}"
 
+    def once(self, key: str) -> str:
+        return f"{self.base}once:{key}"
+
     def producer(self, producer_id: str) -> str:
         return f"{self.base}producer:{producer_id}"
 
@@ -120,7 +123,7 @@ _KINDS = {
     "totals": "hash",
     "workers": "hash",
 }
-_PREFIXES = ("dedupe:", "producer:", "result:", "metrics:")
+_PREFIXES = ("dedupe:", "once:", "producer:", "result:", "metrics:")
 _KEY = re.compile(
     r"[A-Za-z0-9_.-]{1,64}:(?:\{[A-Za-z0-9_.-]{1,64}(?:/\d+)?\}:(?P<name>.+)|(?P<queues>queues))\Z", re.DOTALL
 )

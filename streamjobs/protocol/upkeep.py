@@ -48,16 +48,38 @@ class Purge(msgspec.Struct, frozen=True):
 
 
 def promote(
-    keys: QueueKeys, consumer: str, *, rung: bool, note: str, most: int = PROMOTE_MOST, clock: str = ""
+    keys: QueueKeys, consumer: str, *, rung: bool, note: str, room: int, most: int = PROMOTE_MOST, clock: str = ""
 ) -> Call[Promoted]:
-    """Move due jobs to the stream; `note` is kept beside the time this worker was last seen."""
+    """Move due jobs to the stream, while no more than `room` wait there, or more came there by other ways.
+
+    `note` is kept beside the time this worker was last seen.
+    """
     named = [keys.stream, keys.scheduled, keys.retries, keys.bodies, keys.moved, keys.promoter]
     return Call(
         "promote",
         [*named, keys.workers, keys.totals, keys.dedupe("")],
-        [clock, consumer, most, int(rung), note],
+        [clock, consumer, most, int(rung), note, room],
         lambda raw: Promoted(raw[0], raw[1], raw[2] == 1, raw[3]),
     )
+
+
+class Reschedule(msgspec.Struct, frozen=True):
+    """One scheduled job, and its new time: `delay_ms` from the server's receipt, or the instant `at_ms`, which wins."""
+
+    job: str
+    delay_ms: int = 0
+    at_ms: int = 0
+    dedupe_key: str = ""
+
+
+def reschedule(keys: QueueKeys, items: Sequence[Reschedule], clock: str = "") -> Call[list[str]]:
+    """Give scheduled jobs another time; per job OK, or GONE where it is not scheduled."""
+    table = KeyTable(keys.stream, keys.scheduled, keys.retries, keys.bodies, keys.bell, keys.totals, keys.metrics)
+    words: list[Word] = [clock]
+    for item in items:
+        key = table.position(keys.dedupe(item.dedupe_key) if item.dedupe_key else "")
+        words += (item.job, item.delay_ms, item.at_ms, key)
+    return Call("reschedule", table.keys, words, lambda raw: [word.decode() for word in raw])
 
 
 def wait_for_bell(bells: Sequence[str], seconds: float) -> Command[str | None]:
@@ -150,10 +172,13 @@ def _consumers(raw: Sequence[Sequence[Any]]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def undone(keys: QueueKeys) -> list[Command[int]]:
-    """Count what a burst waits for: entries in the stream, and retries; and 1 if the queue is paused."""
-    return [
-        Command(["XLEN", keys.stream], int),
-        Command(["ZCARD", keys.retries], int),
-        Command(["HEXISTS", keys.config, "paused"], int),
-    ]
+def undone(keys: QueueKeys, now_ms: int) -> list[Command[int]]:
+    """Count what a burst waits for: entries in the stream, retries, and what else is due; and say 1 last if the
+    queue is paused.
+
+    The stream comes first and last, since jobs move from it to the sets and back meanwhile.
+    """
+    length = Command(["XLEN", keys.stream], int)
+    due = Command(["ZCOUNT", keys.scheduled, "-inf", now_ms], int)
+    paused = Command(["HEXISTS", keys.config, "paused"], int)
+    return [length, Command(["ZCARD", keys.retries], int), due, length, paused]

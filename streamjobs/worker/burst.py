@@ -26,9 +26,11 @@ class Burst:
     async def tick(self) -> float:
         """Stop the worker if all is done."""
         if self._fetcher.idle and self._starter.idle and self._settler.idle:
-            requests = [one for queue in self._station.queues for one in upkeep.undone(queue.keys)]
+            now_ms = self._station.clock.now_ms()
+            requests = [one for queue in self._station.queues for one in upkeep.undone(queue.keys, now_ms)]
             counts = await self._station.executor.run_all(requests)
-            of_queues = zip(counts[::3], counts[1::3], counts[2::3], strict=True)
-            if all(paused == 1 or (entries, retries) == (0, 0) for entries, retries, paused in of_queues):
+            each = len(counts) // max(1, len(self._station.queues))
+            parts = [counts[at : at + each] for at in range(0, len(counts), each or 1)]
+            if all(paused == 1 or all(count == 0 for count in left) for *left, paused in parts):
                 self._stop()
         return 0.05

@@ -4,7 +4,10 @@ from time import monotonic
 
 
 class ServerClock:
-    """The server's time, kept between the replies that carry it. Decides nothing; dates logs and counters."""
+    """The server's time, kept between the replies that carry it.
+
+    Dates logs and counters; decides nothing but whether a job has expired.
+    """
 
     def __init__(self) -> None:
         self.offset_ms = 0.0

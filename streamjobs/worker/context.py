@@ -3,13 +3,16 @@
 import asyncio
 import logging
 from contextvars import ContextVar
-from typing import Any, Generic, TypeVar
+from datetime import timedelta
+from typing import Any, Generic, TypeVar, overload
 
 from streamjobs.core.errors import UsageError
 from streamjobs.core.registry import Handler
 from streamjobs.worker.execution import Execution
+from streamjobs.worker.once import KEEP, Guard, IfUnsure, Once
 
 S = TypeVar("S")
+T = TypeVar("T")
 
 current: ContextVar[Execution | None] = ContextVar("streamjobs_current", default=None)
 
@@ -90,6 +93,68 @@ class Context(Generic[S]):
         Plain functions look at `lost.is_set()`.
         """
         return self._execution.lost
+
+    @overload
+    def once(
+        self,
+        key: str | None = None,
+        *,
+        type: None = None,
+        first: bool = False,
+        if_unsure: IfUnsure | None = None,
+        keep: float | timedelta = KEEP,
+    ) -> Once[Any]: ...
+    @overload
+    def once(
+        self,
+        key: str | None = None,
+        *,
+        type: type[T],
+        first: bool = False,
+        if_unsure: IfUnsure | None = None,
+        keep: float | timedelta = KEEP,
+    ) -> Once[T]: ...
+    def once(
+        self,
+        key: str | None = None,
+        *,
+        type: type[Any] | None = None,
+        first: bool = False,
+        if_unsure: IfUnsure | None = None,
+        keep: float | timedelta = KEEP,
+    ) -> Once[Any]:
+        """Guard an effect, so that a repeated run, or another job with the same key, does not have it again.
+
+        ::
+
+            async with ctx.once("email:42:welcome", keep=timedelta(days=30)) as effect:
+                if effect.needed:
+                    effect.value = await send_email(42)
+
+        A plain function writes `with` for `async with`. The effect is recorded when the block has ended
+        well; a block that raises records nothing. It happens at least once: again if a run dies, or its
+        block raises, between the effect and its record. With `first=True` it happens at most once:
+        where an earlier run began it and did not record it, `if_unsure` decides. While one run is in
+        its block no other gets into one of the same key. docs/idempotency.md says which to choose.
+
+        Args:
+            key: 1 to 256 bytes of UTF-8, seen by all jobs of the queue; default the job's own id, for a
+                job with one effect.
+            type: what `effect.value` is to be in runs that find it recorded; default as JSON has it.
+            first: never have the effect twice.
+            if_unsure: with `first`, of an effect that may have happened: "raise" EffectUnsure (the
+                default), "skip" it, or "run" it again, with `effect.unsure` set.
+            keep: seconds for which the record is kept, 7 days by default; longer than any retry or replay
+                of its jobs can be away.
+
+        Raises (the block's begin, which then has had no effect):
+            EffectUnderWay: another run is in its block; not caught, the job comes back later, uncharged.
+            EffectUnsure: see `if_unsure`; not caught, the job is dead.
+            LeaseLost: another worker holds this job.
+            Temporary: the server could not be reached for 30 s. Its end raises that too: the effect has
+                happened then, without a record.
+        """
+        return Once(self._execution, Guard.of(key, self._execution.local_id, type, first, if_unsure, keep))
 
     @property
     def log(self) -> "logging.LoggerAdapter[logging.Logger]":

@@ -6,6 +6,9 @@ from typing import Any
 
 import msgspec
 
+from streamjobs.client.aio import AsyncExecutor
+from streamjobs.client.sync import SyncExecutor
+from streamjobs.core import job
 from streamjobs.core.job import FRESH, Claim, Meta
 from streamjobs.core.registry import Handler
 from streamjobs.protocol.keys import QueueKeys
@@ -21,6 +24,14 @@ class Ending(Enum):
     """The worker stops, or cannot reach the server for a lease: the job goes back, uncharged."""
     LOST = "lost"
     """Another worker holds the job, or it was cancelled: whatever follows is dropped."""
+
+
+class Access(msgspec.Struct, frozen=True, eq=False):
+    """What a handler reaches the server by, and the name under which its worker holds the job."""
+
+    aio: AsyncExecutor
+    sync: SyncExecutor
+    consumer: str
 
 
 class WorkerQueue:
@@ -72,6 +83,8 @@ class Execution(msgspec.Struct, eq=False):
     newer: int = 0
     """How many starts of this job had taken newer arguments when this one began."""
     state: Any = None
+    access: Access | None = None
+    """None until it is started."""
     started: float = 0.0
     deadline: float | None = None
     """Monotonic seconds; None for no timeout."""
@@ -102,8 +115,8 @@ class Execution(msgspec.Struct, eq=False):
 
     @property
     def enqueued_ms(self) -> int:
-        """Server time at which the job was enqueued: its id begins with it."""
-        return int(self.local_id.removeprefix("d").partition("-")[0])
+        """Server time at which the job was enqueued."""
+        return job.enqueued_ms(self.local_id)
 
     @property
     def first(self) -> bool:
@@ -120,6 +133,15 @@ class Execution(msgspec.Struct, eq=False):
     @property
     def attempt(self) -> int:
         return 1 + self.meta.failures + self.crashes
+
+    @property
+    def expires_ms(self) -> int:
+        """Server time by which its first attempt must have started; 0 for no limit."""
+        return job.expires_ms(self.local_id, self.meta)
+
+    def expired(self, now_ms: int) -> bool:
+        """Say whether it is too late to start it at all. Later attempts are the retry policy's: they always start."""
+        return 0 < self.expires_ms <= now_ms and self.attempt == 1
 
     @property
     def runs(self) -> bool:

@@ -200,6 +200,11 @@ class Fetcher:
                 queue.next_sweep = monotonic() + self._sweep_s * (0.8 + 0.2 * self._random.random())
                 return
 
+    @property
+    def finished(self) -> int:
+        """How many jobs have ended here."""
+        return self._runner.finished
+
     async def nudge(self) -> None:
         """End a read that waits on the server, so that a bell that rang is attended to."""
         reads = self._reads

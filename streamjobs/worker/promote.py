@@ -11,6 +11,10 @@ from streamjobs.worker.station import Station
 
 LONGEST_S = 5.0
 """Nobody sleeps longer: should the promoter die, the next to wake takes its place."""
+FULL_S = 0.02
+"""How long the promoter waits for the stream to be worked off, where more is due than fits."""
+AHEAD_S = 0.5
+"""Due jobs worth this long, at the rate measured here, may wait in the stream: fresh ones get behind them."""
 
 
 class Promoter:
@@ -27,6 +31,9 @@ class Promoter:
         self._due: dict[WorkerQueue, float] = {}
         self._heard: set[WorkerQueue] = set()
         self._asleep = False
+        self._ahead = 0
+        """Jobs that ended here within `AHEAD_S`."""
+        self._measured_at, self._measured = monotonic(), 0
 
     async def tick(self) -> float:
         """Promote where something is due, then sleep until the next is, or a bell rings."""
@@ -45,18 +52,31 @@ class Promoter:
         return not self._asleep or await self._sleeper.unblock(via=self._station.executor)
 
     async def _promote(self, queue: WorkerQueue) -> None:
-        call = upkeep.promote(queue.keys, self._station.consumer, rung=queue in self._heard, note=self._note)
+        call = upkeep.promote(
+            queue.keys, self._station.consumer, rung=queue in self._heard, note=self._note, room=self._room()
+        )
         done = await self._station.executor.run(call)
         failpoint("worker.after_promote")
         self._heard.discard(queue)
         self._station.clock.sync(done.now_ms)
-        if done.next_ms == 0:
+        if done.next_ms == 0 and done.moved:
+            # Whoever finds room for due jobs goes on, so that one promoter is enough or the others help.
             seconds = 0.0
+        elif done.next_ms == 0 and done.leads:
+            seconds = FULL_S
         elif done.leads and done.next_ms > 0:
             seconds = min(LONGEST_S, done.next_ms / 1000)
         else:
             seconds = LONGEST_S * (0.8 + 0.2 * self._station.random.random())
         self._due[queue] = monotonic() + seconds
+
+    def _room(self) -> int:
+        """Return how many jobs may wait in the stream while due ones are let in."""
+        elapsed = monotonic() - self._measured_at
+        if elapsed > AHEAD_S:
+            self._ahead = round((self._fetcher.finished - self._measured) * AHEAD_S / elapsed)
+            self._measured_at, self._measured = monotonic(), self._fetcher.finished
+        return self._station.options.concurrency + self._ahead
 
     async def _sleep(self, seconds: float) -> None:
         # BLPOP takes 0 for "for ever".

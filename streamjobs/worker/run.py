@@ -14,11 +14,12 @@ from streamjobs.core.classify import Rule
 from streamjobs.core.codec import DecodeFailed, decode_meta
 from streamjobs.core.decide import decide
 from streamjobs.core.errors import UsageError
-from streamjobs.core.job import FRESH, Bury, Decision, Outcome, Raised, Retry, Returned, Undecodable, Unknown
+from streamjobs.core.job import FRESH, Bury, Decision, Expired, Outcome, Raised, Retry, Returned, Undecodable, Unknown
 from streamjobs.core.registry import Handler, stranger
 from streamjobs.core.retry import Retry as Policy
 from streamjobs.worker import context, outcomes
-from streamjobs.worker.execution import Ending, Execution
+from streamjobs.worker.clock import ServerClock
+from streamjobs.worker.execution import Access, Ending, Execution
 from streamjobs.worker.settle import Settler
 from streamjobs.worker.threads import Threads
 
@@ -38,6 +39,7 @@ class Runner:
         self._threads = Threads()
         self._loop = asyncio.get_running_loop()
         self.state: Any = None
+        self.access: Access | None = None
         self.running = 0
         self.stuck = 0
         """Handlers that were abandoned and have not ended."""
@@ -46,8 +48,8 @@ class Runner:
         self.on_end: Callable[[], None] = lambda: None
         """Called after each end, for whoever waits for a free slot."""
 
-    def prepare(self, execution: Execution) -> bool:
-        """Find the handler of a claim; False, and the claim settled, when no handler here can run it."""
+    def prepare(self, execution: Execution, clock: ServerClock) -> bool:
+        """Find the handler of a claim; False, and the claim settled, when none here can run it, or it has expired."""
         claim = execution.claim
         if claim.meta:
             try:
@@ -58,10 +60,11 @@ class Runner:
         if handler is None:
             if not claim.kind:
                 return self._refuse(execution, Undecodable("the entry has no field kind"))
-            execution.handler = stranger(claim.kind.decode("utf-8", "replace"))
-            return self._refuse(execution, Unknown())
+            handler = stranger(claim.kind.decode("utf-8", "replace"))
         execution.handler = handler
-        return True
+        if execution.meta is not FRESH and execution.expired(clock.now_ms()):
+            return self._refuse(execution, Expired(execution.expires_ms))
+        return handler.known or self._refuse(execution, Unknown())
 
     def start(self, execution: Execution) -> None:
         """Start the handler in a task of its own."""
@@ -72,7 +75,7 @@ class Runner:
         except DecodeFailed as error:
             self._refuse(execution, Undecodable(str(error)))
             return
-        execution.state = self.state
+        execution.state, execution.access = self.state, self.access
         if handler.signature.wants_context:
             args = (context.Context(execution), *args)
         self.running += 1

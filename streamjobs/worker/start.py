@@ -142,7 +142,7 @@ class Starter:
         if now - claim.claimed_at > execution.queue.lease_ms / 1000:
             # This process was frozen: another may hold the job by now, and its handler must not start.
             self._settler.release(execution)
-        elif self._runner.prepare(execution):
+        elif self._runner.prepare(execution, self._station.clock):
             if execution.first and not execution.meta.crashes:
                 self._start(execution)
             else:

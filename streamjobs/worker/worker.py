@@ -21,7 +21,7 @@ from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker.burst import Burst
 from streamjobs.worker.deadlines import Deadlines
 from streamjobs.worker.discovery import Discovery
-from streamjobs.worker.execution import Ending, Execution, WorkerQueue
+from streamjobs.worker.execution import Access, Ending, Execution, WorkerQueue
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.lease import LeaseKeeper
 from streamjobs.worker.promote import LONGEST_S, Promoter
@@ -100,6 +100,7 @@ class Worker:
             settler = Settler(self._station)
             runner = Runner(self._handlers, self._rules, settler, self._station.random)
             runner.state = state
+            runner.access = Access(self._station.executor, self._connections.sync(), self.consumer)
             stack.callback(runner.close)
             keeper = LeaseKeeper(self._station, self._lease_executor(stack), self._verdict)
             keeper.start()

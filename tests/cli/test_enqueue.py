@@ -52,6 +52,12 @@ def test_last_part_of_two_kinds_is_not(line: Line) -> None:
         (["tests.add", "--args-json", "[1]"], "--args-json"),
         (["tests.ad", "1"], "tests.add"),
         (["tests.add", "1", "--delay", "soon"], "--delay"),
+        (["tests.add", "1", "--delay", "0"], "delay=0"),
+        (["tests.add", "1", "--delay", "nan"], "--delay"),
+        (["tests.add", "1", "--expires", "soon"], "--expires"),
+        (["tests.add", "1", "--expires", "2030-01-01"], "no time zone"),
+        (["tests.add", "1", "--expires", "1s", "--delay", "1h"], "would expire before it is due"),
+        (["tests.add", "1", "--expires", "1s", "--when-expired", "hide"], "--when-expired"),
         (["tests.add", "1", "--delay", "-1"], "--delay"),
         (["tests.add", "1", "--delay", "11000d"], "delay"),
         (["tests.add", "1", "--at", "2030-01-01T00:00:00"], "time zone"),
@@ -116,6 +122,24 @@ def test_duplicate_is_no_failure(line: Line) -> None:
     }
 
 
+def test_expired_job_is_dead_and_its_replay_runs(line: Line, tmp_path: Path) -> None:
+    job = line.enqueue("tests.add", "1", "--expires", "2020-01-31T12:00:00Z")
+    file = tmp_path / "jobs.ndjson"
+    file.write_text(
+        '{"kind": "tests.add", "args": {"a": 1}, "expires": "2020-01-31T12:00:00Z", "when_expired": "drop"}\n'
+    )
+    line("enqueue", "--file", str(file), "-Q", "math")
+    assert line.json("job", "show", job)["expires"] == "2020-01-31T12:00:00.000Z"
+
+    line.work()
+    assert line.json("dead", "list", "--reason", "expired")["jobs"][0]["id"] == job
+    assert line.json("stats", "math")["queues"][0]["totals"]["cancelled"] == 1
+    line("dead", "replay", "--yes")
+    line.work()
+
+    assert line.json("stats", "math")["queues"][0]["totals"]["done"] == 1
+
+
 def test_count_sends_the_same_job_often(line: Line) -> None:
     assert line("enqueue", "-A", APP, "add", "1", "--count", "1200").stdout == "enqueued 1,200 jobs\n"
     assert line.json("stats", "math")["queues"][0]["waiting"] == 1200
@@ -155,6 +179,8 @@ def test_file_with_app_is_checked_by_its_handlers(line: Line) -> None:
         ('{"kind": "k", "arg": {}}', "unknown field `arg`"),
         ('{"kind": "k", "args": [1]}', "Expected `object`"),
         ('{"kind": "k", "delay": "soon"}', "not a duration"),
+        ('{"kind": "k", "expires": "soon"}', "not a duration"),
+        ('{"kind": "k", "expires": 1, "when_expired": "hide"}', "hide"),
         ('{"kind": "k", "at": "noon"}', "not an instant"),
         ('{"kind": "k", "queue": "a b"}', "queue 'a b'"),
         ('{"kind": "a b"}', "kind 'a b'"),

@@ -74,3 +74,34 @@ def test_cancel_as_document(line: Line) -> None:
     job = line.enqueue("tests.fail")
 
     assert line.json("job", "cancel", job)["cancelled"] == [{"id": job, "was_running": False}]
+
+
+def test_run_now_makes_delayed_jobs_due(line: Line) -> None:
+    one, two = (line.enqueue("tests.fail", "--delay", delay) for delay in ("1h", "400d"))
+
+    assert line("job", "run-now", one, two).stdout == f"runs now: {one}\nruns now: {two}\n"
+
+    line.work()
+    assert len(line.json("dead", "list")["jobs"]) == 2
+    assert "is dead, not scheduled" in error_line(line("job", "run-now", one, exit=5))
+
+
+def test_reschedule_goes_on_after_one_that_cannot_be(line: Line) -> None:
+    waits, delayed = line.enqueue("tests.fail"), line.enqueue("tests.fail", "--delay", "1h")
+
+    result = line("job", "reschedule", waits, delayed, "--at", "2030-01-31T12:00:00Z", exit=5)
+
+    assert result.stdout == f"rescheduled {delayed}\n"
+    assert f"job {waits} is waiting, not scheduled; nothing was changed" in error_line(result)
+    assert line.json("job", "show", delayed)["due"] == "2030-01-31T12:00:00.000Z"
+    assert line.json("job", "reschedule", delayed, "--delay", "1s")["rescheduled"] == [{"id": delayed}]
+
+
+def test_reschedule_needs_a_time_that_can_be(line: Line) -> None:
+    job = line.enqueue("tests.fail", "--delay", "1h")
+
+    assert "Give --delay or --at" in error_line(line("job", "reschedule", job, exit=2))
+    assert "delay=0" in error_line(line("job", "reschedule", job, "--delay", "0", exit=2))
+    assert "10 years" in error_line(line("job", "reschedule", job, "--delay", "9999d", exit=2))
+    assert "no time zone" in line("job", "reschedule", job, "--at", "2030-01-31T12:00:00", exit=2).stderr
+    assert "there is no such job" in error_line(line("job", "run-now", "math:99999999999999-0", exit=4))

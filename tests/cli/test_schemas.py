@@ -18,6 +18,7 @@ def documents(line: Line) -> list[dict[str, Any]]:
     found.append(line.json("enqueue", "-A", APP, "tests.greet", "Ada", "--delay", "1h"))
     later = found[-1]["jobs"][0]["id"]
     found.append(line.json("job", "show", later))
+    found.append(line.json("job", "reschedule", later, "--delay", "2h"))
     found.append(line.json("job", "cancel", later))
     dead = line.enqueue("tests.fail", "x", "--dedupe-key", "d")
     found.append(line.json("job", "show", dead))

@@ -20,7 +20,7 @@ CONSUMERS = st.sampled_from(["a", "b", "c"])
 PICK = st.integers(0, 999)
 DELAYS = st.sampled_from([1, 100, 5000])
 SETTLEMENTS = "complete fail fail fail bury snooze release release mark mark renew".split()
-OPERATIONS = "cancel replay replay purge".split()
+OPERATIONS = "cancel replay replay purge reschedule reschedule".split()
 # One rule for all deeds: of many rules, Hypothesis leaves some out in each example, and most stories
 # worth telling need nearly all of these.
 FETCHES = "claim claim run_due run_due run_due take take sweep".split()
@@ -51,6 +51,7 @@ class Histories(RuleBasedStateMachine):
         "cancelled while running",
         "buried",
         "replayed",
+        "rescheduled",
     )
     """What the histories of a run must have come to, or they prove little."""
 
@@ -112,8 +113,8 @@ class Histories(RuleBasedStateMachine):
 
     def _job(self, pick: int, deed: str) -> Record:
         """Return a job to operate on: mostly one for which the deed is meant."""
-        dead = self.model.at("dead") if deed != "cancel" else []
-        jobs = (pick % 3 and dead) or list(self.model.jobs.values())
+        meant = {"reschedule": "scheduled", "cancel": ""}.get(deed, "dead")
+        jobs = (pick % 3 and self.model.at(meant)) or list(self.model.jobs.values())
         return jobs[pick % len(jobs)]
 
     def _claim(self, pick: int, late: int) -> tuple[str, Claim]:

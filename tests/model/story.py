@@ -11,7 +11,7 @@ import msgspec
 
 from streamjobs.core.codec import decode_meta, encode_meta
 from streamjobs.core.job import Claim, Job
-from streamjobs.protocol import intake, leases, settle
+from streamjobs.protocol import intake, leases, settle, upkeep
 from streamjobs.protocol.calls import Call
 from tests.model.model import ENDED, IN_STREAM, MAX_FAILURES, MODES, Model, Record
 from tests.store.support import CLOCK, Store, death, ending, job, job_of, later
@@ -290,6 +290,16 @@ class Story:
             assert word == "OK"
             self.seen["replayed"] += 1
             self.model.replay(one, self.store.hash(self.store.keys.moved)[one.id])
+
+    def reschedule(self, one: Record) -> None:
+        delay = 200 * self._bodies
+        item = upkeep.Reschedule(one.id, delay, dedupe_key=one.key)
+        [word] = self.store.run(upkeep.reschedule(self.store.keys, [item], str(self.clock)))
+        assert word == ("OK" if one.place == "scheduled" else "GONE")
+        if word == "OK":
+            self.seen["rescheduled"] += 1
+            self.model.totals["rescheduled"] += 1
+            one.due = self.clock + delay
 
     def purge(self, one: Record) -> None:
         assert self.store.purge(one.id, one.key) == ["OK" if one.place == "dead" else "GONE"]

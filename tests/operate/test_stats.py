@@ -30,7 +30,7 @@ def known(store: Store) -> Iterator[Store]:
 
 def meet(store: Store, *, slots: int = 8) -> None:
     """Let a worker show itself."""
-    store.run(upkeep.promote(store.keys, "a", rung=False, note=str(slots)))
+    store.run(upkeep.promote(store.keys, "a", rung=False, note=str(slots), room=1000))
 
 
 def test_queue_without_anything(known: Store) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.job import Claim, Job, Meta
-from streamjobs.protocol import intake, leases, settle, upkeep
+from streamjobs.protocol import effects, intake, leases, settle, upkeep
 from streamjobs.protocol.calls import Call, Command
 from streamjobs.protocol.intake import Batch
 from streamjobs.protocol.keys import QueueKeys
@@ -45,6 +45,12 @@ def read(consumer: str) -> Command[Any]:
     return leases.read([KEYS.stream], consumer, 10, None)
 
 
+def once(key: str, consumer: str, seq: int, token: str, *, take_over: bool = True) -> Call[Any]:
+    entry = f"4000000000000-{seq}"
+    run = effects.Run(consumer, entry.encode(), entry, token)
+    return effects.once(KEYS, key, run, lease_ms=15_000, keep_ms=60_000, take_over=take_over, clock=clock())
+
+
 def lookup(job: str) -> Call[Any]:
     return upkeep.lookup(KEYS, job)
 
@@ -73,12 +79,13 @@ def intakes() -> Iterator[Step]:
     yield "a delayed job", intake.schedule(KEYS, delayed, Batch("p", 3, "c0ffee"), clock())
     yield "it is scheduled", lookup("d4000000000000-1")
     for at in (0, 5000):
-        yield "promotion", upkeep.promote(KEYS, "a", rung=False, note="n", clock=clock(at))
+        yield "promotion", upkeep.promote(KEYS, "a", rung=False, note="n", room=1000, clock=clock(at))
 
 
 def settlements() -> Iterator[Step]:
     yield "worker a reads", read("a")
     yield "a renews", leases.renew(KEYS, "a", [leases.Renewal(b"4000000000000-1", 1, "4000000000000-1")])
+    yield from effect()
     plain = settle.Finished("mail", plain=[b"4000000000000-1"], sums={"ms": 12})
     owned = ending(3, dedupe_key="k", result_ttl_ms=60_000, result=b'{"state":"done","value":1}')
     yield "a completes two", settle.complete(KEYS, [plain, settle.Finished("page", full=[owned])], clock())
@@ -88,13 +95,27 @@ def settlements() -> Iterator[Step]:
     yield "a retries one", settle.retry(KEYS, "a", [("mail", {"ms": 7}, [failed])], clock())
     yield "and again", settle.retry(KEYS, "a", [("mail", {"ms": 7}, [failed])], clock())
     yield "it is scheduled", lookup("4000000000000-2")
+    sooner = [upkeep.Reschedule("4000000000000-2", 500), upkeep.Reschedule("4000000000000-1", 500)]
+    yield "an operator has it, and one that has ended, run sooner", upkeep.reschedule(KEYS, sooner, clock())
     death = settle.Death(ending(4, job="d4000000000000-1"), "permanent", "ValueError: no", 1, b"[]")
     yield "a buries one", settle.bury(KEYS, "a", [("mail", {}, [death])], clock())
     yield "it is dead", lookup("d4000000000000-1")
     back = [upkeep.Replay("4000000000000-1", "d4000000000000-1", NAMED)]
     yield "an operator replays it", upkeep.replay(KEYS, back, clock())
     yield "and again", upkeep.replay(KEYS, back, clock())
-    yield "the retry is promoted", upkeep.promote(KEYS, "b", rung=True, note="n", clock=clock(1000))
+    yield "the retry is promoted", upkeep.promote(KEYS, "b", rung=True, note="n", room=1000, clock=clock(1000))
+
+
+def effect() -> Iterator[Step]:
+    record = effects.record(KEYS, "welcome:ada", "4000000000000-1", b'"sent"', 60_000, clock())
+    yield "a begins an effect", once("welcome:ada", "a", 1, "aa")
+    yield "and again, since no answer came", once("welcome:ada", "a", 1, "aa")
+    yield "another job of the same key", once("welcome:ada", "a", 2, "bb")
+    yield "a has recorded it", record
+    yield "and again", record
+    yield "the other job comes back", once("welcome:ada", "a", 2, "cc")
+    yield "who does not hold the entry", once("welcome:ada", "b", 2, "dd")
+    yield "an effect that will not be recorded", once("charge:7", "a", 2, "ee")
 
 
 def takeovers() -> Iterator[Step]:
@@ -115,6 +136,9 @@ def takeovers() -> Iterator[Step]:
     late = later(6, Meta(id="4000000000000-2", failures=2))
     yield "b wakes up and fails", settle.retry(KEYS, "b", [("mail", {}, [late])], clock())
     yield "who runs it", lookup("4000000000000-2")
+    yield "d is told what a began", once("charge:7", "d", 6, "ff", take_over=False)
+    yield "d begins it anew", once("charge:7", "d", 6, "aa")
+    yield "and again", once("charge:7", "d", 6, "aa")
     again = later(6, Meta(id="4000000000000-2", failures=1, snoozes=1), 2)
     yield "d snoozes it", settle.snooze(KEYS, "d", [("mail", {}, [again])], clock())
 

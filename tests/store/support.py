@@ -147,8 +147,11 @@ class Store:
         """Cancel a job that may hold a dedupe key, as an operator."""
         return self.run(settle.cancel(self.keys, "", [settle.Ending(b"", 0, job, key)]))
 
-    def promote(self, consumer: str = "a", *, rung: bool = False, most: int = 200, clock: str = "") -> upkeep.Promoted:
-        return self.run(upkeep.promote(self.keys, consumer, rung=rung, note="", most=most, clock=clock))
+    def promote(
+        self, consumer: str = "a", *, rung: bool = False, most: int = 200, room: int = 100_000, clock: str = ""
+    ) -> upkeep.Promoted:
+        call = upkeep.promote(self.keys, consumer, rung=rung, note="", room=room, most=most, clock=clock)
+        return self.run(call)
 
     # What operators do.
 

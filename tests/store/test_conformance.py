@@ -81,6 +81,7 @@ def test_key_names(vector: dict[str, Any]) -> None:
     keys = QueueKeys(vector["namespace"], vector["queue"], vector["partition"])
     own = {
         "dedupe (key user:7)": keys.dedupe("user:7"),
+        "once (key email:42)": keys.once("email:42"),
         "producer (id 3f)": keys.producer("3f"),
         "result (job d1-0)": keys.result("d1-0"),
         "metrics (minute 30000000)": keys.metrics + "30000000",

@@ -98,7 +98,7 @@ def test_take_again_takes_nothing(store: Store) -> None:
 
 def test_promote_again_moves_nothing(store: Store) -> None:
     store.schedule(delayed(1, at_ms=1))
-    call = upkeep.promote(store.keys, "a", rung=False, note="", clock="1000")
+    call = upkeep.promote(store.keys, "a", rung=False, note="", room=1000, clock="1000")
     store.run(call)
     before = snapshot(store)
 

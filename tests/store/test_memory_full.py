@@ -6,7 +6,7 @@ import pytest
 
 from streamjobs.core.errors import Unavailable
 from streamjobs.core.job import Claim
-from streamjobs.protocol import intake, leases
+from streamjobs.protocol import effects, intake, leases, upkeep
 from tests.store.support import Store, death, delayed, ending, job, job_of, later
 
 
@@ -123,6 +123,23 @@ def test_promotion_goes_on(real: Store, fill: Callable[[], None]) -> None:
     fill()
 
     assert real.promote().moved == 10
+
+
+def test_effects_are_begun_and_recorded(real: Store, fill: Callable[[], None]) -> None:
+    """One that has happened and cannot be recorded would happen again."""
+    [claim] = real.started(1)
+    run = effects.Run("a", claim.entry, job_of(claim), "aa")
+    fill()
+
+    begun = real.run(effects.once(real.keys, "k", run, lease_ms=1000, keep_ms=1000, take_over=True))
+    assert (begun.word, real.run(effects.record(real.keys, "k", run.job, b"1", 1000))) == ("BEGUN", "OK")
+
+
+def test_reschedule_goes_on(real: Store, fill: Callable[[], None]) -> None:
+    [one] = real.schedule(delayed(1, delay_ms=9000))
+    fill()
+
+    assert real.run(upkeep.reschedule(real.keys, [upkeep.Reschedule(one)])) == ["OK"]
 
 
 def test_cancel_purge_retire_and_lookup_go_on(real: Store, fill: Callable[[], None]) -> None:

@@ -75,7 +75,7 @@ def test_a_queue_that_no_worker_has_joined_can_be_paused(bare: Store) -> None:
 
 def test_each_worker_is_rung_for_when_it_goes_on(store: Store) -> None:
     for name in "abc":
-        store.run(upkeep.promote(store.keys, name, rung=False, note="1"))
+        store.promote(name)
     store.run(upkeep.pause(store.keys))
 
     store.run(upkeep.resume(store.keys))

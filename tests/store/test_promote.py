@@ -98,6 +98,67 @@ def test_large_bodies_bound_a_round_and_neither_set_starves(store: Store) -> Non
     assert not store.due(store.keys.retries)
 
 
+def flood(store: Store, jobs: int) -> None:
+    """Let so many jobs be due at CLOCK."""
+    for first in range(0, jobs, 500):
+        store.schedule(*(delayed(n, at_ms=1) for n in range(first, min(jobs, first + 500))), clock=str(CLOCK))
+
+
+def test_case_D10_a_flood_is_promoted_in_bounded_calls(real: Store) -> None:
+    flood(real, 20_000)
+
+    calls: list[upkeep.Promoted] = []
+    while not calls or calls[-1].next_ms == 0:
+        calls.append(real.promote(clock=str(CLOCK)))
+
+    assert max(call.moved for call in calls) <= upkeep.PROMOTE_MOST
+    assert sum(call.moved for call in calls) == real.depth() == 20_000
+
+
+def test_case_D10_a_flood_is_let_in_only_as_the_stream_is_worked_off(store: Store) -> None:
+    flood(store, 1000)
+
+    def promoted() -> int:
+        return sum(store.promote(room=300, clock=str(CLOCK)).moved for _ in range(10))
+
+    assert promoted() == 300
+    assert store.promote(room=300, clock=str(CLOCK)).next_ms == 0, "there is more, and the caller may ask again"
+    claims = store.claim(count=120)
+    assert promoted() == 120, "what runs takes no room"
+    store.complete(*claims)
+    assert promoted() == 0
+
+
+def test_case_D10_fresh_jobs_wait_behind_no_more_than_the_room(store: Store) -> None:
+    flood(store, 1000)
+    for _ in range(10):
+        store.promote(room=50, clock=str(CLOCK))
+    [fresh] = store.add(1)
+
+    assert [claim.entry.decode() for claim in store.claim(count=51)][-1] == fresh
+
+
+def test_due_jobs_have_their_share_beside_a_backlog_of_fresh_ones(store: Store) -> None:
+    """Up to as many as are there by other ways: a backlog must not keep retries waiting for its end."""
+    store.add(500)
+    flood(store, 1000)
+
+    assert sum(store.promote(room=10, clock=str(CLOCK)).moved for _ in range(20)) == 500
+
+    store.claim(count=500)
+    assert store.promote(room=10, clock=str(CLOCK)).moved == 0
+    store.add(7)
+    assert sum(store.promote(room=10, clock=str(CLOCK)).moved for _ in range(20)) == 7
+
+
+def test_what_is_due_and_has_no_room_counts_as_undone(store: Store) -> None:
+    """A burst must not end while due jobs wait outside of the stream."""
+    store.schedule(delayed(1, delay_ms=9), delayed(2, delay_ms=10), clock=str(CLOCK))
+
+    assert store.executor.run_all(upkeep.undone(store.keys, CLOCK + 8)) == [0, 0, 0, 0, 0]
+    assert store.executor.run_all(upkeep.undone(store.keys, CLOCK + 9)) == [0, 0, 1, 0, 0]
+
+
 def test_the_first_caller_leads_until_its_key_expires(store: Store) -> None:
     assert store.promote("a").leads
     assert not store.promote("b").leads
@@ -132,7 +193,7 @@ def test_any_caller_promotes_whoever_leads(store: Store) -> None:
 
 
 def test_notes_when_the_worker_was_seen(store: Store) -> None:
-    store.run(upkeep.promote(store.keys, "a", rung=False, note='{"pid":1}', clock=str(CLOCK)))
+    store.run(upkeep.promote(store.keys, "a", rung=False, note='{"pid":1}', room=1000, clock=str(CLOCK)))
 
     assert store.hash(store.keys.workers) == {"a": f'{CLOCK} {{"pid":1}}'}
 

@@ -11,6 +11,7 @@ from typing import Any, assert_type
 
 from streamjobs import (
     Context,
+    Effect,
     Exponential,
     Fixed,
     Handle,
@@ -61,6 +62,12 @@ async def fetch(ctx: Context[State], url: str, depth: int = 0) -> bytes:
     assert_type(ctx.attempt, int)
     assert_type(ctx.idempotency_key, str)
     assert_type(ctx.enqueued_at, float)
+    async with ctx.once() as effect:
+        assert_type(effect, Effect[Any])
+    async with ctx.once("k", type=int, first=True, if_unsure="skip", keep=timedelta(days=1)) as counted:
+        assert_type(counted.value, int)
+        counted.value = "no"  # type: ignore[assignment]  # pyright: ignore[reportAttributeAccessIssue]
+    ctx.once("k", if_unsure="perhaps")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
     ctx.log.info("fetching %s", url)
     await ctx.lost.wait()
     assert_type(current_job(), Context[Any])
@@ -68,7 +75,10 @@ async def fetch(ctx: Context[State], url: str, depth: int = 0) -> bytes:
 
 
 @app.job(timeout=None, retry=Retry(backoff=Fixed(5)))
-def render(ctx: Context[State], page: int) -> None: ...
+def render(ctx: Context[State], page: int) -> None:
+    with ctx.once(f"page:{page}", type=bytes) as effect:
+        assert_type(effect.value, bytes)
+        assert_type((effect.needed, effect.unsure), tuple[bool, bool])
 
 
 async def enqueue() -> None:
@@ -86,6 +96,8 @@ async def enqueue() -> None:
 async def options_keep_the_types() -> None:
     later = fetch.options(delay=timedelta(minutes=5), dedupe_key="k", queue="web", headers={"a": "b"}, result_ttl=0)
     assert_type(await later.enqueue("https://example.org"), Handle[bytes])
+    soon = fetch.options(expires=timedelta(minutes=5), when_expired="drop")
+    assert_type(await soon.enqueue("https://example.org"), Handle[bytes])
     assert_type(await count.options(at=datetime(2026, 1, 1, tzinfo=UTC)).enqueue(["a"]), Handle[int])
     await later.enqueue(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
@@ -115,6 +127,10 @@ async def handles(handle: Handle[int]) -> None:
     assert_type(await handle.result(timeout=5), int)
     assert_type(handle.result_sync(), int)
     assert_type(await handle.cancel("why"), bool)
+    await handle.reschedule(delay=timedelta(hours=1))
+    handle.reschedule_sync(at=datetime(2030, 1, 1, tzinfo=UTC))
+    await handle.run_now()
+    handle.run_now_sync()
     assert_type(app.handle("mail:1-0"), Handle[Any])
 
 

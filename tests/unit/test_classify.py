@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from streamjobs.core.classify import classify
-from streamjobs.core.errors import RateLimited
+from streamjobs.core.errors import OutcomeUnknown, RateLimited, Unavailable
 
 
 class Response:
@@ -41,6 +41,8 @@ class ValidationError(Exception):
         (ConnectionRefusedError(), "connection"),
         (BrokenPipeError(), "connection"),
         (ConnectError(), "connection"),
+        (Unavailable(""), "connection"),
+        (OutcomeUnknown(""), "connection"),
         (RateLimited(), "rate_limited"),
         (HTTPError(Response(429)), "rate_limited"),
         (HTTPError(Response(404)), "http_4xx"),

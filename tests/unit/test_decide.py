@@ -15,6 +15,7 @@ POLICY = Retry(max_attempts=3, backoff=Exponential(base=1, cap=64, jitter="none"
 FRESH = Meta()
 ONCE_FAILED = Meta(failures=1)
 LAST_TRY = Meta(failures=2)
+AT_MS, AT = 1_764_412_345_678, "2025-11-29T10:32:25.678+00:00"
 
 TABLE: list[tuple[job.Outcome, Meta, job.Decision]] = [
     (job.Returned(), FRESH, job.Complete()),
@@ -35,6 +36,8 @@ TABLE: list[tuple[job.Outcome, Meta, job.Decision]] = [
     (job.Snoozed(5000), LAST_TRY, Snooze(5000)),
     (job.Cancelled("why"), FRESH, job.Cancel("why")),
     (job.Interrupted(), LAST_TRY, job.Release()),
+    (job.Expired(AT_MS), FRESH, Bury(DeadReason.EXPIRED, f"not started by {AT}", "expired", charged=False)),
+    (job.Expired(AT_MS), Meta(drop_expired=True), job.Cancel(f"expired: not started by {AT}")),
     (job.Unknown(), FRESH, Snooze(1000, "parks")),
     (job.Unknown(), Meta(parks=3, failures=2), Snooze(8000, "parks")),
     (job.Undecodable("no JSON"), FRESH, Bury(DeadReason.UNDECODABLE, "no JSON", "validation")),

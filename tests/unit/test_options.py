@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from streamjobs.core.errors import InvalidOption
+from streamjobs.core.job import FRESH, Meta
 from streamjobs.core.options import EnqueueOptions, JobOptions, WorkerOptions, result_ttl_ms
 from streamjobs.core.retry import Retry
+from streamjobs.kind import make_meta
 
 
 def test_defaults_are_the_documented_ones() -> None:
@@ -21,6 +23,7 @@ def test_defaults_are_the_documented_ones() -> None:
     ]  # fmt: skip
 
 
+MILLENNIUM = datetime(2000, 1, 1, tzinfo=UTC)
 NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001
 
 
@@ -46,7 +49,9 @@ def test_a_kind_may_have_no_timeout_and_durations_may_be_timedeltas() -> None:
      {"at": NAIVE}, {"at": datetime(9999, 12, 31, tzinfo=UTC)}, {"dedupe_key": ""},
      {"dedupe_key": "x" * 257}, {"queue": "{a}"}, {"queue": ""}, {"headers": {"a": 1}}, {"headers": ["a"]},
      {"headers": {"\ud800": "a"}}, {"headers": {"a": "x" * 4097}}, {"result_ttl": -1},
-     {"delay": 1, "at": datetime(2026, 1, 1, tzinfo=UTC)}],
+     {"delay": 1, "at": datetime(2026, 1, 1, tzinfo=UTC)}, {"expires": 0}, {"expires": -1}, {"expires": float("nan")},
+     {"expires": NAIVE}, {"expires": "1h"}, {"when_expired": "delete"}, {"expires": 5, "at": MILLENNIUM},
+     {"expires": 5, "delay": 5}, {"expires": MILLENNIUM, "at": MILLENNIUM}],
 )  # fmt: skip
 def test_options_of_an_enqueue_out_of_range_are_refused(options: dict[str, Any]) -> None:
     """Fault F50 and case H8, before anything is sent."""
@@ -60,6 +65,17 @@ def test_times_of_an_enqueue_are_milliseconds() -> None:
     assert (EnqueueOptions(delay=1.5).delay_ms, EnqueueOptions(at=at).at_ms) == (1500, 1_767_225_600_000)
     assert (EnqueueOptions().delay_ms, EnqueueOptions().at_ms) == (0, 0)
     assert EnqueueOptions(headers={"a": "x" * 4095}).headers is not None
+
+
+def test_a_job_expires_after_a_time_or_by_an_instant() -> None:
+    after, by = EnqueueOptions(expires=timedelta(minutes=1), delay=59), EnqueueOptions(expires=MILLENNIUM, delay=5)
+
+    assert (after.expires_ms, after.expires_at_ms) == (60_000, 0)
+    assert (by.expires_ms, by.expires_at_ms) == (0, 946_684_800_000)
+    assert make_meta(after, 0, None) == Meta(expires_ms=60_000)
+    dropped = EnqueueOptions(expires=MILLENNIUM, when_expired="drop")
+    assert make_meta(dropped, 0, None) == Meta(expires_at_ms=946_684_800_000, drop_expired=True)
+    assert make_meta(EnqueueOptions(when_expired="drop"), 0, None) is FRESH
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,15 @@ NAMES = "stream ids released scheduled retries bodies moved dead dead:ids suspec
 
 
 def test_every_key_of_a_queue_shares_its_tag() -> None:
-    keys = [KEYS.stream, KEYS.ids, KEYS.dedupe("a:{b}"), KEYS.producer("p"), KEYS.result("1-0"), KEYS.metrics]
+    keys = [
+        KEYS.stream,
+        KEYS.ids,
+        KEYS.dedupe("a:{b}"),
+        KEYS.once("a:{b}"),
+        KEYS.producer("p"),
+        KEYS.result("1-0"),
+        KEYS.metrics,
+    ]
 
     assert all(key.startswith("sj:{mail}:") for key in keys)
     assert QueueKeys("sj", "mail", 3).stream == "sj:{mail/3}:stream"
@@ -34,6 +42,7 @@ def test_each_documented_key_is_known(name: str) -> None:
     [
         (queues("sj"), "queues"),
         (KEYS.dedupe("a\n:{b}"), "dedupe"),
+        (KEYS.once("a\n:{b}"), "once"),
         (KEYS.producer("00ff"), "producer"),
         (KEYS.result("d1-0"), "result"),
         (KEYS.metrics + "29400000", "metrics"),

@@ -13,7 +13,7 @@ from streamjobs import Context
 from streamjobs.protocol.calls import Command
 from tests.worker.support import drain, make_app
 
-DELAY_S = 1.0
+DELAY_S = 3.0
 
 
 def set_clock(wrong_s: float) -> None:
