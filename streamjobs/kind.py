@@ -4,8 +4,10 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 import msgspec
 
+from streamjobs.core.cron import Cron, Schedule
+from streamjobs.core.errors import InvalidOption
 from streamjobs.core.job import FRESH, Job, Meta
-from streamjobs.core.options import EnqueueKeywords, EnqueueOptions, result_ttl_ms
+from streamjobs.core.options import CronOptions, EnqueueKeywords, EnqueueOptions, result_ttl_ms
 from streamjobs.core.registry import Handler
 from streamjobs.handle import Handle
 
@@ -94,6 +96,15 @@ class Kind(Generic[P, R]):
         """Return the job for arguments by name, converted to the function's types where they are text."""
         body = self._handler.signature.convert(values)
         return Job(self._handler.kind, body, self._queue, self._delay_ms, self._at_ms, self._meta)
+
+    def cron(self, schedule: Schedule, options: CronOptions) -> Cron:
+        """Return a cron that enqueues this kind, with its arguments checked and encoded; see `StreamJobs.cron`."""
+        name = options.name or self.name
+        if self._delay_ms or self._at_ms or self._meta.dedupe_key:
+            raise InvalidOption(f"cron {name!r}: a slot has its time and its one run: no delay, at or dedupe_key")
+        body = self._handler.signature.encode((), dict(options.args or {}))
+        job = Job(self.name, body, self._queue, meta=self._meta)
+        return Cron(name, job, schedule, options.catch_up, options.jitter_ms)
 
 
 def make_meta(options: EnqueueOptions | None, ttl_ms: int) -> Meta:

@@ -28,10 +28,12 @@ Move = tuple[State | None, State | None]
 MOVES: dict[str, frozenset[Move]] = {
     "enqueue": frozenset({(None, State.WAITING)}),
     "schedule": frozenset({(None, State.SCHEDULED)}),
+    "tick": frozenset({(None, State.WAITING)}),
     "promote": frozenset({(State.SCHEDULED, State.WAITING)}),
     "take": frozenset({(State.WAITING, State.RUNNING)}),
     "reclaim": frozenset({(State.RUNNING, State.RUNNING), (State.WAITING, State.RUNNING)}),
     "join": frozenset(),
+    "plan": frozenset(),
     "renew": frozenset(),
     "suspect": frozenset(),
     # The first success wins, also that of a worker whose lease went to somebody who gave it back.

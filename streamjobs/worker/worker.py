@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -13,11 +13,13 @@ from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.connect import REPLY_SECONDS
 from streamjobs.client.sync import SyncExecutor
 from streamjobs.core.classify import Rule
+from streamjobs.core.cron import Cron
 from streamjobs.core.options import WorkerOptions
 from streamjobs.core.registry import Handler
 from streamjobs.protocol import leases
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker.burst import Burst
+from streamjobs.worker.cron import Scheduler
 from streamjobs.worker.deadlines import Deadlines
 from streamjobs.worker.execution import Ending, Execution, WorkerQueue
 from streamjobs.worker.fetch import Fetcher
@@ -50,6 +52,7 @@ class Worker:
         *,
         lifespan: Lifespan | None = None,
         rules: tuple[Rule, ...] = (),
+        crons: Sequence[Cron] = (),
         duty: Duty = Duty.ALL,
     ) -> None:
         self._duty = duty
@@ -60,6 +63,9 @@ class Worker:
         self._options = options
         self._lifespan = lifespan
         self._rules = rules
+        # Who only runs what there is, or only suspects, leaves the slots to others.
+        schedules = not options.burst and duty is not Duty.SUSPECTS
+        self._crons = [cron for cron in crons if schedules and cron.job.queue in queues]
         self._stopping = asyncio.Event()
         self._aborting = asyncio.Event()
         self._queues = [WorkerQueue(QueueKeys(namespace, name), options.ms("lease")) for name in queues]
@@ -157,6 +163,8 @@ class Worker:
         starter = Starter(station, runner, settler, self._duty, self.on_left)
         fetcher, promoter = self._fetching(reader, sleeper, starter, runner)
         services: list[Service] = [Deadlines(station, runner, starter), Upkeep(station)]
+        if self._crons:
+            services.append(Scheduler(station, self._crons))
         if options.burst:
             services.append(Burst(station, fetcher, starter, settler, self.stop))
         tasks = [self._spawn(service) for service in services]

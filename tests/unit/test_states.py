@@ -20,8 +20,10 @@ def test_a_dead_job_is_only_replayed_or_purged() -> None:
     assert leaving == {"replay", "purge"}
 
 
-def test_jobs_begin_by_enqueue_or_schedule_alone() -> None:
-    assert {name for name, rows in MOVES.items() for before, _ in rows if before is None} == {"enqueue", "schedule"}
+def test_jobs_begin_by_enqueue_schedule_or_a_crons_tick_alone() -> None:
+    beginning = {name for name, rows in MOVES.items() for before, _ in rows if before is None}
+
+    assert beginning == {"enqueue", "schedule", "tick"}
 
 
 def test_every_state_that_is_written_can_be_reached() -> None:
