@@ -1,5 +1,6 @@
 """Crons on the server: which worker knows which, where each stands, and the jobs of their slots."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from streamjobs.protocol.keys import QueueKeys
 
 MOST_SLOTS = 100
 MOST_BYTES = 1024 * 1024
+_STANDING = re.compile(r"(\d+) (\d+) (\d+) (\d+) (\d+) (\S+) (.*)\Z")
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -103,11 +105,11 @@ def _rows(raw: Sequence[bytes]) -> dict[str, Row]:
 
 
 def _row(value: str) -> Row | None:
-    *numbers, job, schedule = value.split(" ", 6)
-    if len(numbers) != 5 or not all(number.isdigit() for number in numbers):
+    match = _STANDING.match(value)
+    if match is None:
         return None
-    last, since, runs, late, skipped = map(int, numbers)
-    return Row(last, since, runs, late, skipped, "" if job == "-" else job, schedule)
+    *numbers, job, schedule = match.groups()
+    return Row(*map(int, numbers), job="" if job == "-" else job, schedule=schedule)
 
 
 def paused(keys: QueueKeys) -> Command[set[str]]:

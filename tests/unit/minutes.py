@@ -13,7 +13,7 @@ ZONES = (
     "UTC Europe/Berlin Europe/London America/New_York America/St_Johns America/Santiago America/Havana Africa/Cairo"
     " Africa/Casablanca Asia/Kolkata Australia/Lord_Howe Pacific/Chatham"
 ).split()
-"""Clocks are set by an hour or by half of one, at 0 to 3 o'clock, back to before midnight, four times a year, or never."""
+"""Their clocks are set by an hour or half of one, from 0 to 3 o'clock, back to before midnight, or never."""
 AROUND = timedelta(hours=15)
 
 WHOLE = os.environ.get("STREAMJOBS_TEST_WHOLE_YEARS") == "1"

@@ -103,7 +103,7 @@ def _ms(instant: datetime) -> int:
 @pytest.mark.parametrize("tz", ZONES)
 def test_slots_are_those_of_the_reference_around_every_change_of_five_years(tz: str) -> None:
     for begin, end in spans(tz):
-        for expr in [*FIXED, *FLOWING]:
+        for expr in [*FIXED, *FLOWING] if WHOLE else [*FIXED[:3], *FLOWING[1::2]]:
             agree(expr, tz, begin, end)
 
 
