@@ -82,6 +82,10 @@ class Calendar:
         for day in range(last, last - _SEARCHED_DAYS, -1):
             yield from (slot for slot in reversed(self._slots_on(day)) if slot <= instant_ms)
 
+    def shown(self, instant_ms: int) -> str:
+        """Return an instant as the clock on the wall of the zone shows it, with its offset from UTC."""
+        return datetime.fromtimestamp(instant_ms / 1000, self._zone).isoformat()
+
     def _find_slots_on(self, day: int) -> list[int]:
         """Return the slots of one day of UTC, given as days since 1970.
 
@@ -140,6 +144,10 @@ class Every:
         while slot > 0:
             yield slot
             slot -= self.interval_ms
+
+    def shown(self, instant_ms: int) -> str:
+        """Return an instant in UTC."""
+        return datetime.fromtimestamp(instant_ms / 1000, UTC).isoformat()
 
 
 Schedule: TypeAlias = Calendar | Every

@@ -108,8 +108,8 @@ def _row(value: str) -> Row | None:
     match = _STANDING.match(value)
     if match is None:
         return None
-    *numbers, job, schedule = match.groups()
-    return Row(*map(int, numbers), job="" if job == "-" else job, schedule=schedule)
+    last, since, runs, late, skipped = map(int, match.groups()[:5])
+    return Row(last, since, runs, late, skipped, match[6].strip("-"), match[7])
 
 
 def paused(keys: QueueKeys) -> Command[set[str]]:
