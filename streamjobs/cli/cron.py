@@ -38,7 +38,7 @@ def list_(queues: Names, every: bool) -> None:
         show.document("cron.list", time=show.time_of(now_ms), crons=[_fields(one, now_ms) for one in found])
         return
     if found:
-        table = show.Table("~NAME", "~QUEUE", "~SCHEDULE", "NEXT", "LAST", ">RUNS", ">LATE", ">SKIPPED", "STATE")
+        table = show.Table("~NAME", "~QUEUE", "~SCHEDULE", ">NEXT", ">LAST", ">LATE", ">SKIP", "STATE")
         table.print([_cells(one, now_ms) for one in found])
     else:
         show.note(f"no crons in namespace {settings().namespace}: no worker there schedules any")
@@ -50,13 +50,17 @@ def _cells(one: "CronStatus", now_ms: int) -> list[str]:
         one.name,
         one.queue,
         one.schedule,
-        f"in {show.age(next_ms - now_ms)}" if next_ms else "-",
-        show.ago(now_ms - row.last_ms) if row.last_ms else "-",
-        show.short(row.runs),
+        _age(next_ms - now_ms) if next_ms else "-",
+        _age(now_ms - row.last_ms) if row.last_ms else "-",
         show.short(row.late),
         show.short(row.skipped),
         "paused" if one.paused else "ok" if one.workers else "no worker",
     ]
+
+
+def _age(ms: int) -> str:
+    """Return a time span in whole seconds or more."""
+    return show.age(max(0, ms) // 1000 * 1000).replace(".0", "")
 
 
 def _fields(one: "CronStatus", now_ms: int) -> dict[str, Any]:
