@@ -6,19 +6,25 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
 import pytest
 
 from streamjobs import Context, Permanent, StreamJobs
+from streamjobs.core.cron import Every
+from streamjobs.core.options import CronOptions
 from streamjobs.operate.dead import Dead, Selection, replay
-from streamjobs.protocol import crons
+from streamjobs.protocol import crons, upkeep
+from streamjobs.worker.cron import Scheduler
+from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.service import until
+from streamjobs.worker.station import Station
 from tests.faults import server_faults
 from tests.servers import Server
 from tests.worker.slots import Fleet, slot_ms
-from tests.worker.support import FAST, Flag, Queue, drain, make_app, messages, within
+from tests.worker.support import FAST, Arm, Flag, Queue, drain, make_app, messages, within
 
 
 class Region(enum.Enum):
@@ -154,6 +160,26 @@ async def test_the_time_is_the_servers(tmp_path: Path, server_binary: Path, name
     slots = [slot_ms(headers) // 1000 for headers in seen]
     assert slots == list(range(slots[0], slots[0] + len(slots)))
     assert 0 <= slots[0] - now_s < 10
+
+
+@pytest.mark.parametrize("catch_up", ["once", "all"])
+async def test_who_thinks_it_later_than_the_server_waits_and_asks_once(
+    app: StreamJobs, queue: Queue, failpoint: Arm, catch_up: Any
+) -> None:
+    cron = app.job(name="note")(lambda: None).cron(Every(3600), CronOptions(name="c", catch_up=catch_up))
+    station = Station(app.connections.aio(), app.namespace, [WorkerQueue(queue.keys, 15_000)], FAST, "me", Random(1))
+    scheduler = Scheduler(station, [cron])
+    asked: list[None] = []
+    failpoint("worker.before_tick", lambda: asked.append(None))
+    station.clock.sync(queue.run(upkeep.server_time()))
+    await scheduler.tick()
+
+    station.clock.sync(queue.run(upkeep.server_time()) + 3 * 3_600_000)
+    seconds = await scheduler.tick()
+
+    row = queue.run(crons.rows(queue.keys))["c"]
+    assert (queue.length(), row.runs, row.skipped, len(asked)) == (0, 0, 0, 1)
+    assert seconds > 0
 
 
 @pytest.mark.parametrize(("options", "queues"), [({"burst": True}, None), ({}, ["other"])])
