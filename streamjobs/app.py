@@ -10,10 +10,13 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overl
 from streamjobs.client import Connections
 from streamjobs.core import codec, names
 from streamjobs.core.classify import Rule
+from streamjobs.core.cron import Calendar, Every, Schedule
 from streamjobs.core.dedupe import Dedupe
 from streamjobs.core.errors import InvalidOption, StreamJobsError
 from streamjobs.core.job import Job
 from streamjobs.core.options import (
+    CronKeywords,
+    CronOptions,
     EnqueueKeywords,
     EnqueueOptions,
     JobOptions,
@@ -43,6 +46,21 @@ DEFAULT_URL = "redis://localhost:6379/0"
 class JobDecorator(Protocol):
     """What `app.job(...)` returns: makes a kind of an async or a plain function, with or without context."""
 
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context[Any], P], Awaitable[R]], /) -> Kind[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context[Any], P], R], /) -> Kind[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[R]], /) -> Kind[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Kind[P, R]: ...
+
+
+class CronDecorator(Protocol):
+    """What `app.cron(...)` and `app.every(...)` return: takes a kind, or a function that becomes one."""
+
+    @overload
+    def __call__(self, kind: Kind[P, R], /) -> Kind[P, R]: ...
     @overload
     def __call__(self, function: Callable[Concatenate[Context[Any], P], Awaitable[R]], /) -> Kind[P, R]: ...
     @overload
@@ -179,6 +197,45 @@ class StreamJobs:
             raise InvalidOption(f"job({function!r:.80}): expected a function; a name is given as name=")
         return register if function is None else register(function)
 
+    def cron(self, expr: str, *, tz: str = "UTC", **options: Unpack[CronKeywords]) -> CronDecorator:
+        """Enqueue a job at each time that a cron expression names; decorates a function, or a kind.
+
+        Each slot runs once, and none before its time by the server's clock, however many workers
+        serve the queue. docs/cron.md has the rules.
+
+        Args:
+            expr: minute, hour, day of month, month, day of week.
+            tz: the time zone in which it is meant, such as Europe/Berlin.
+            name: the cron's own name, where a kind has several; default the kind's.
+            args: the job's arguments by name.
+            catch_up: what is done about slots for which no worker was there: `once` runs the last of
+                them, `none` none, `all` each of the last 1000.
+            jitter: seconds up to which a run may come after its slot, at most a day: drawn for each slot.
+
+        Raises:
+            InvalidOption: the expression, the zone or an option cannot be used, or the name is taken.
+            UsageError: the arguments do not fit the function.
+        """
+        return self._scheduling(Calendar(expr, tz), options)
+
+    def every(self, seconds: float | timedelta, **options: Unpack[CronKeywords]) -> CronDecorator:
+        """Enqueue a job at the multiples of an interval since 1970; otherwise as `cron`.
+
+        Args:
+            seconds: 1 s to 366 days.
+        """
+        return self._scheduling(Every(seconds), options)
+
+    def _scheduling(self, schedule: Schedule, keywords: CronKeywords) -> CronDecorator:
+        options = CronOptions.of(keywords)
+
+        def register(target: Any) -> Any:
+            kind: Any = target if isinstance(target, Kind) else self.job(target)
+            self.registry.add_cron(kind.cron(schedule, options))
+            return kind
+
+        return register
+
     def kind(self, name: str) -> Kind[..., Any]:
         """Return a registered kind by its name.
 
@@ -261,6 +318,7 @@ class StreamJobs:
             options or WorkerOptions(),
             lifespan=None if lifespan is None else lambda: lifespan(self),
             rules=self._rules,
+            crons=list(self.registry.crons().values()),
             duty=duty,
         )
 

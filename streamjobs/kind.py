@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 import msgspec
 
 from streamjobs.core import dedupe
+from streamjobs.core.cron import Cron, Schedule
 from streamjobs.core.dedupe import Dedupe
-from streamjobs.core.errors import UsageError
+from streamjobs.core.errors import InvalidOption, UsageError
 from streamjobs.core.job import FRESH, Job, Meta
-from streamjobs.core.options import EnqueueKeywords, EnqueueOptions, result_ttl_ms
+from streamjobs.core.options import CronOptions, EnqueueKeywords, EnqueueOptions, result_ttl_ms
 from streamjobs.core.registry import Handler
 from streamjobs.handle import Handle
 
@@ -109,6 +110,15 @@ class Kind(Generic[P, R]):
         body = self._handler.signature.convert(values)
         meta = self._meta if self._mode is None else with_key(self._meta, self._mode, self._handler, body)
         return Job(self._handler.kind, body, self._queue, self._delay_ms, self._at_ms, meta)
+
+    def cron(self, schedule: Schedule, options: CronOptions) -> Cron:
+        """Return a cron that enqueues this kind, with its arguments checked and encoded; see `StreamJobs.cron`."""
+        name = options.name or self.name
+        if self._delay_ms or self._at_ms or self._meta.dedupe_key or self._mode:
+            raise InvalidOption(f"cron {name!r}: a slot has its time and its one run: no delay, at or dedupe")
+        body = self._handler.signature.encode((), dict(options.args or {}))
+        job = Job(self.name, body, self._queue, meta=self._meta)
+        return Cron(name, job, schedule, options.catch_up, options.jitter_ms)
 
 
 def make_meta(options: EnqueueOptions | None, ttl_ms: int, mode: Dedupe | None) -> Meta:

@@ -30,7 +30,9 @@ NAMES = frozenset({
     "worker.after_handler",
     "worker.after_promote",
     "worker.after_reclaim",
+    "worker.after_tick",
     "worker.before_handler",
+    "worker.before_tick",
 })  # fmt: skip
 """Every failpoint there is; a test compares it with the source."""
 

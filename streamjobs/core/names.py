@@ -29,14 +29,14 @@ def check_name(value: str, what: str) -> str:
     return value
 
 
-def check_kind(value: str) -> str:
-    """Return `value` if it can name a kind: 1 to 200 bytes of UTF-8, printable, without spaces."""
+def check_kind(value: str, what: str = "kind") -> str:
+    """Return `value` if it can name a kind, or a cron: 1 to 200 bytes of UTF-8, printable, without spaces."""
     try:
         size = len(value.encode())
     except (UnicodeEncodeError, AttributeError) as error:
-        raise InvalidOption(f"kind {value!r:.80}: not a string of valid Unicode") from error
+        raise InvalidOption(f"{what} {value!r:.80}: not a string of valid Unicode") from error
     if not 0 < size <= MAX_KIND_BYTES or not value.isprintable() or " " in value:
-        raise InvalidOption(f"kind {value!r:.80}: use 1 to {MAX_KIND_BYTES} bytes, printable, without spaces")
+        raise InvalidOption(f"{what} {value!r:.80}: use 1 to {MAX_KIND_BYTES} bytes, printable, without spaces")
     return value
 
 

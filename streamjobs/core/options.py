@@ -7,6 +7,7 @@ from typing import Any, Literal, TypedDict
 import msgspec
 
 from streamjobs.core import names
+from streamjobs.core.cron import CATCH_UPS, CatchUp
 from streamjobs.core.dedupe import Dedupe, check_mode
 from streamjobs.core.errors import InvalidOption
 from streamjobs.core.retry import Retry
@@ -144,6 +145,48 @@ class EnqueueOptions(msgspec.Struct, frozen=True):
     def expires_at_ms(self) -> int:
         """Instant in ms since 1970; 0 for none, or for a time from the receipt."""
         return names.instant_ms(self.expires, "expires") if isinstance(self.expires, datetime) else 0
+
+
+class CronKeywords(TypedDict, total=False):
+    """The options of a cron as keywords."""
+
+    name: str | None
+    args: Mapping[str, Any] | None
+    catch_up: CatchUp
+    jitter: float | timedelta
+
+
+class CronOptions(msgspec.Struct, frozen=True):
+    """What a cron is told beside its schedule; see `StreamJobs.cron`."""
+
+    name: str | None = None
+    args: Mapping[str, Any] | None = None
+    catch_up: CatchUp = "once"
+    jitter: float | timedelta = 0
+
+    def __post_init__(self) -> None:
+        if self.name is not None:
+            names.check_kind(self.name, "cron")
+        if self.catch_up not in CATCH_UPS:
+            raise InvalidOption(f"catch_up={self.catch_up!r:.80}: use {', '.join(CATCH_UPS)}")
+        if self.args is not None and not isinstance(self.args, Mapping):
+            raise InvalidOption(f"args={self.args!r:.80}: expected arguments by name, such as {{'region': 'eu'}}")
+        _ = self.jitter_ms
+
+    @classmethod
+    def of(cls, keywords: CronKeywords) -> "CronOptions":
+        """Return the options that these keywords give.
+
+        Raises:
+            InvalidOption: a value is outside its range, or there is no such option.
+        """
+        _check_known(cls, keywords)
+        return cls(**keywords)
+
+    @property
+    def jitter_ms(self) -> int:
+        """Milliseconds by which a run may come after its slot, at most a day."""
+        return names.milliseconds(self.jitter, "jitter", low_ms=0, high_ms=86_400_000)
 
 
 def _check_known(options: type[msgspec.Struct], keywords: Mapping[str, object]) -> None:

@@ -1,4 +1,4 @@
-"""The kinds that this process knows, by name."""
+"""The kinds and the crons that this process knows, by name."""
 
 import inspect
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from streamjobs.core.codec import Signature
+from streamjobs.core.cron import Cron
 from streamjobs.core.errors import InvalidOption, UnknownKind
 from streamjobs.core.names import check_kind
 from streamjobs.core.options import JobOptions
@@ -25,10 +26,11 @@ class Handler(msgspec.Struct, frozen=True, eq=False):
 
 
 class Registry:
-    """Kinds by name; a name stands for one function for as long as the process lives."""
+    """Kinds and crons by name; a name stands for one of each for as long as the process lives."""
 
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
+        self._crons: dict[str, Cron] = {}
 
     def add(self, function: Callable[..., Any], name: str, options: JobOptions, *, context: type) -> Handler:
         """Register `function` under `name`.
@@ -75,6 +77,20 @@ class Registry:
     def all(self) -> dict[str, Handler]:
         """Return every handler by its kind."""
         return dict(self._handlers)
+
+    def add_cron(self, cron: Cron) -> None:
+        """Register a cron.
+
+        Raises:
+            InvalidOption: its name is taken.
+        """
+        if cron.name in self._crons:
+            raise InvalidOption(f"cron {cron.name!r} is registered already: give one of the two another name=")
+        self._crons[cron.name] = cron
+
+    def crons(self) -> dict[str, Cron]:
+        """Return every cron by its name."""
+        return dict(self._crons)
 
 
 def stranger(kind: str) -> Handler:

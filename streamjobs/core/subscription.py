@@ -62,3 +62,8 @@ def subscriptions(texts: Iterable[str]) -> list[Subscription]:
     for one in map(Subscription.of, texts):
         found.setdefault(one.pattern, one)
     return list(found.values())
+
+
+def weight_of(queue: str, among: Iterable[Subscription]) -> int:
+    """Return the weight that a queue has by the first of these that means it; 0 if none does."""
+    return next((one.weight for one in among if one.fits(queue)), 0)

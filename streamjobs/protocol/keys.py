@@ -79,6 +79,18 @@ class QueueKeys:
         return self.base + "workers"
 
     @cached_property
+    def cron(self) -> str:
+        return self.base + "cron"
+
+    @cached_property
+    def cron_holds(self) -> str:
+        return self.base + "cron:holds"
+
+    @cached_property
+    def cron_code(self) -> str:
+        return self.base + "cron:code"
+
+    @cached_property
     def done(self) -> str:
         """The channel on which ids of ended jobs with a result wish are published."""
         return self.base + "done"
@@ -122,6 +134,9 @@ _KINDS = {
     "promoter": "string",
     "totals": "hash",
     "workers": "hash",
+    "cron": "hash",
+    "cron:holds": "hash",
+    "cron:code": "hash",
 }
 _PREFIXES = ("dedupe:", "once:", "producer:", "result:", "metrics:")
 _KEY = re.compile(

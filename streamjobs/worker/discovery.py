@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from streamjobs.core.subscription import Subscription
+from streamjobs.core.subscription import Subscription, weight_of
 from streamjobs.protocol import views
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker.execution import WorkerQueue
@@ -40,10 +40,8 @@ class Discovery:
         names = await station.executor.run(views.queue_names(station.namespace))
         before = len(station.queues)
         for name in sorted(set(names) - {queue.keys.queue for queue in station.queues}):
-            fitting = [pattern for pattern in self._patterns if pattern.fits(name)]
-            if fitting:
-                keys = QueueKeys(station.namespace, name)
-                queue = WorkerQueue(keys, station.options.ms("lease"), weight=fitting[0].weight)
+            if weight := weight_of(name, self._patterns):
+                queue = WorkerQueue(QueueKeys(station.namespace, name), station.options.ms("lease"), weight=weight)
                 await self._join(queue)
                 station.queues.append(queue)
         return len(station.queues) > before

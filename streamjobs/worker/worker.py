@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -13,12 +13,14 @@ from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.connect import REPLY_SECONDS
 from streamjobs.client.sync import SyncExecutor
 from streamjobs.core.classify import Rule
+from streamjobs.core.cron import Cron
 from streamjobs.core.options import WorkerOptions
 from streamjobs.core.registry import Handler
-from streamjobs.core.subscription import Subscription
+from streamjobs.core.subscription import Subscription, weight_of
 from streamjobs.protocol import leases
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker.burst import Burst
+from streamjobs.worker.cron import Scheduler
 from streamjobs.worker.deadlines import Deadlines
 from streamjobs.worker.discovery import Discovery
 from streamjobs.worker.execution import Access, Ending, Execution, WorkerQueue
@@ -52,6 +54,7 @@ class Worker:
         *,
         lifespan: Lifespan | None = None,
         rules: tuple[Rule, ...] = (),
+        crons: Sequence[Cron] = (),
         duty: Duty = Duty.ALL,
     ) -> None:
         self._duty = duty
@@ -62,13 +65,17 @@ class Worker:
         self._options = options
         self._lifespan = lifespan
         self._rules = rules
+        # Who only runs what there is, or only suspects, leaves the slots to others.
+        schedules = not options.burst and duty is not Duty.SUSPECTS
+        self._crons = [cron for cron in crons if schedules and weight_of(cron.job.queue, queues)]
         self._stopping = asyncio.Event()
         self._aborting = asyncio.Event()
         self._patterns = [one for one in queues if one.open]
+        # Queues that fit a pattern are found when they are there; those of crons are to be made.
+        named = [one.pattern for one in queues if not one.open] + [cron.job.queue for cron in self._crons]
         self._queues = [
-            WorkerQueue(QueueKeys(namespace, one.pattern), options.ms("lease"), weight=one.weight)
-            for one in queues
-            if not one.open
+            WorkerQueue(QueueKeys(namespace, name), options.ms("lease"), weight=weight_of(name, queues))
+            for name in dict.fromkeys(named)
         ]
         self.consumer = new_consumer()
         self._station = Station(connections.aio(), namespace, self._queues, options, self.consumer)
@@ -171,6 +178,8 @@ class Worker:
         if self._patterns:
             self._discovery.found = fetcher.nudge
             services.append(self._discovery)
+        if self._crons:
+            services.append(Scheduler(station, self._crons))
         if options.burst:
             services.append(Burst(station, fetcher, starter, settler, self.stop))
         tasks = [self._spawn(service) for service in services]

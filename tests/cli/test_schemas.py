@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.schema import FOLDER, load, problems
 from tests.cli.support import APP, Line
+from tests.cli.test_cron import HOURLY, NIGHTLY, Workers
 
 
 def documents(line: Line) -> list[dict[str, Any]]:
@@ -33,6 +34,18 @@ def documents(line: Line) -> list[dict[str, Any]]:
     found.append(line.json("dead", "purge", "--yes"))
     found.append(line.json("job", "show", dead))
     found += [line.json("queue", "pause", "math"), line.json("queue", "resume", "math")]
+    return found + cron_documents(line)
+
+
+def cron_documents(line: Line) -> list[dict[str, Any]]:
+    """Let a worker schedule crons, and return every document of theirs."""
+    workers = Workers(line)
+    workers.start("a", NIGHTLY, HOURLY)
+    workers.start("b", NIGHTLY)
+    workers.stop("a")
+    found = [line.json("cron", *words) for words in (["list"], ["list", "--all"], ["next", "nightly"])]
+    found += [line.json("cron", word, "nightly") for word in ("run", "pause", "resume")]
+    workers.close()
     return found
 
 

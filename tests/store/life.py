@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from streamjobs.core.codec import encode_meta
+from streamjobs.core.cron import Cron, Due, Every, Turn
 from streamjobs.core.job import Claim, Job, Meta
-from streamjobs.protocol import effects, intake, leases, settle, upkeep
+from streamjobs.protocol import crons, effects, intake, leases, settle, upkeep
 from streamjobs.protocol.calls import Call, Command
 from streamjobs.protocol.intake import Batch
 from streamjobs.protocol.keys import QueueKeys
@@ -184,6 +185,26 @@ def endings() -> Iterator[Step]:
     yield "a buries it", settle.bury(KEYS, "a", [("mail", {}, [death])], clock())
     yield "an operator purges it", upkeep.purge(KEYS, [upkeep.Purge("4000000000000-2", "4000000000000-7")], clock())
     yield from replacements()
+
+
+def slots() -> Iterator[Step]:
+    """A cron every minute; the clock stands at a whole one."""
+    cron = Cron("report", Job("page", b'{"of":"cron"}', "mail"), Every(60))
+    yield "a worker plans its crons", crons.plan(KEYS, "a", "n", [cron], clock())
+    slot = Turn((Due(AT + 60_000, AT + 60_000),), 0, 0, 0)
+    yield "a slot before its time", crons.tick(KEYS, cron, 0, slot, clock(59_999))
+    yield "at its time", crons.tick(KEYS, cron, 0, slot, clock(60_000))
+    yield "and again", crons.tick(KEYS, cron, 0, slot, clock(60_001))
+    yield "an operator pauses it", crons.pause(KEYS, "report", AT + 60_002)
+    missed = Turn((Due(AT + 240_000, AT + 240_000, 30_000),), 2, AT + 180_000, 0)
+    yield "three slots later", crons.tick(KEYS, cron, AT + 60_000, missed, clock(270_000))
+    yield "an operator resumes it", crons.resume(KEYS, "report", AT + 270_001)
+    yield "where it stands", crons.rows(KEYS)
+    yield "a reads", read("a")
+    yield "a completes it", settle.complete(KEYS, [settle.Finished("page", plain=[b"4000000000000-11"])], clock())
+
+
+def farewell() -> Iterator[Step]:
     yield "idle consumers go", leases.retire(KEYS, ["a", "b", "c", "d"])
     yield "nothing is left", command("XLEN", KEYS.stream)
     yield "the counts", command("HMGET", KEYS.totals, *"enqueued done dead replayed cancelled purged".split())
@@ -191,4 +212,4 @@ def endings() -> Iterator[Step]:
 
 def steps() -> list[Step]:
     """Return the whole life, each step with what it shows."""
-    return [*beginning(), *intakes(), *settlements(), *takeovers(), *endings()]
+    return [*beginning(), *intakes(), *settlements(), *takeovers(), *endings(), *slots(), *farewell()]

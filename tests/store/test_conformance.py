@@ -86,6 +86,8 @@ def test_key_names(vector: dict[str, Any]) -> None:
         "result (job d1-0)": keys.result("d1-0"),
         "metrics (minute 30000000)": keys.metrics + "30000000",
         "dead:ids": keys.dead_ids,
+        "cron:holds": keys.cron_holds,
+        "cron:code": keys.cron_code,
     }
 
     for name, key in vector["keys"].items():

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from streamjobs.core.cron import Cron, Due, Every, Turn
 from streamjobs.core.errors import Unavailable
-from streamjobs.core.job import Claim
-from streamjobs.protocol import effects, intake, leases, upkeep
+from streamjobs.core.job import Claim, Job
+from streamjobs.protocol import crons, effects, intake, leases, upkeep
 from tests.store.support import Store, death, delayed, ending, job, job_of, later
 
 
@@ -140,6 +141,21 @@ def test_reschedule_goes_on(real: Store, fill: Callable[[], None]) -> None:
     fill()
 
     assert real.run(upkeep.reschedule(real.keys, [upkeep.Reschedule(one)])) == ["OK"]
+
+
+def test_crons_are_planned_and_their_slots_wait(real: Store, fill: Callable[[], None]) -> None:
+    cron = Cron("often", Job("mail", b"{}", "q"), Every(1))
+    fill()
+    [standing] = real.run(crons.plan(real.keys, "a", "10", [cron]))
+    slot_ms = (standing.after_ms // 1000 + 1) * 1000
+    tick = crons.tick(real.keys, cron, 0, Turn((Due(slot_ms, slot_ms),), 0, 0, 0), str(slot_ms))
+
+    assert refused(lambda: real.run(tick)) == "OOM"
+    assert real.depth() == 0
+    real.command("CONFIG", "SET", "maxmemory", 0)
+
+    assert [real.run(tick).word, real.run(tick).word] == ["OK", "DUPLICATE"]
+    assert real.totals() == {"enqueued": 1}
 
 
 def test_cancel_purge_retire_and_lookup_go_on(real: Store, fill: Callable[[], None]) -> None:

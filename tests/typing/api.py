@@ -81,6 +81,25 @@ def render(ctx: Context[State], page: int) -> None:
         assert_type((effect.needed, effect.unsure), tuple[bool, bool])
 
 
+@app.cron("30 2 * * *", tz="Europe/Berlin", catch_up="none", jitter=60, name="count.nightly", args={"words": []})
+@app.every(timedelta(minutes=5), catch_up="all", args={"words": ["a"]})
+@app.job(name="count.often")
+def often(words: list[str]) -> int:
+    return len(words)
+
+
+@app.every(30)
+async def tidy(ctx: Context[State], depth: int = 0) -> str:
+    return ""
+
+
+async def crons_keep_the_types() -> None:
+    assert_type(await often.enqueue(["a"]), Handle[int])
+    assert_type(await tidy.enqueue(depth=1), Handle[str])
+    await tidy.enqueue("a")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    app.every(30, catch_up="twice")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
 async def enqueue() -> None:
     assert_type(await greet.enqueue("Ada"), Handle[str])
     assert_type(await greet.enqueue(name="Ada", loud=True), Handle[str])

@@ -13,6 +13,7 @@ from streamjobs.protocol.replies import Fate
 
 KEYS = QueueKeys("sj", "mail")
 NAMES = "stream ids released scheduled retries bodies moved dead dead:ids suspects config bell promoter totals workers"
+NAMES += " cron cron:holds cron:code"
 
 
 def test_every_key_of_a_queue_shares_its_tag() -> None:

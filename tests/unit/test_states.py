@@ -20,11 +20,11 @@ def test_a_dead_job_is_only_replayed_or_purged() -> None:
     assert leaving == {"replay", "purge"}
 
 
-def test_jobs_begin_by_enqueue_or_schedule_or_follow_one_that_ends() -> None:
+def test_jobs_begin_by_enqueue_schedule_a_crons_tick_or_follow_one_that_ends() -> None:
     begins = {name for name, rows in MOVES.items() for before, _ in rows if before is None}
     follow = {name for name, rows in MOVES.items() if rows >= FOLLOWER}
 
-    assert begins - follow == {"enqueue", "schedule"}
+    assert begins - follow == {"enqueue", "schedule", "tick"}
     assert follow == {"complete", "bury", "cancel"}
 
 

@@ -170,3 +170,15 @@ async def test_a_pattern_that_fits_nothing_yet_waits(real: StreamJobs, monkeypat
 
 async def test_a_burst_on_a_pattern_that_fits_nothing_ends(real: StreamJobs) -> None:
     await drain(real, ["nothing-*"])
+
+
+async def test_the_queue_of_a_cron_that_a_pattern_means_is_made(real: StreamJobs) -> None:
+    ran = Flag()
+
+    @real.every(1)
+    @real.job(queue="reports")
+    async def report() -> None:
+        ran.raise_()
+
+    async with real.worker(["rep*"], FAST):
+        await ran.wait()
