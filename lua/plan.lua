@@ -24,12 +24,13 @@ local reply = {}
 for i = 5, #ARGV, 2 do
   local name, schedule = ARGV[i], ARGV[i + 1]
   local at = standing(cron, name) or {last = 0, runs = 0, late = 0, skipped = 0, job = '-'}
-  if at.schedule ~= schedule then
+  -- One that begins in the future was planned while the clock was wrong.
+  if at.schedule ~= schedule or at.since > now then
     at.since, at.schedule = now, schedule
     keep_standing(cron, name, at)
   end
-  local resumed = string.match(redis.call('HGET', holds, name) or '', '^resumed (%d+)$') or 0
+  local resumed = tonumber(string.match(redis.call('HGET', holds, name) or '', '^resumed (%d+)$') or 0)
   reply[#reply + 1] = at.last
-  reply[#reply + 1] = math.max(at.last, at.since, tonumber(resumed))
+  reply[#reply + 1] = math.max(at.last, at.since, math.min(resumed, now))
 end
 return reply

@@ -4,7 +4,6 @@ A slot is an instant for which a run is due, in ms since 1970, and also the name
 knows a schedule knows its slots: nobody has to be asked, and nobody has to be elected.
 """
 
-import math
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -28,6 +27,8 @@ LATE_MS = 10_000
 MOST_CAUGHT_UP = 1000
 """Missed slots beyond the last so many are neither run nor counted."""
 MAX_PERIOD_MS = 366 * 86_400_000
+NEVER_MS = 253_370_764_800_000
+"""The year 9999."""
 _DAY_MS = 86_400_000
 _DAY = timedelta(days=1)
 _MINUTE = timedelta(minutes=1)
@@ -222,19 +223,19 @@ class Cron(msgspec.Struct, frozen=True, eq=False):
         """Return the slots between two instants, the earliest first; of many, the last."""
         slots = takewhile(lambda slot: slot > after_ms, self.schedule.until(now_ms))
         latest = list(islice(slots, MOST_CAUGHT_UP))[::-1]
-        ends = [*latest[1:], next(self.schedule.after(now_ms), math.inf)]
+        ends = [*latest[1:], next(self.schedule.after(now_ms), NEVER_MS)]
         return [self._due(slot, end, now_ms) for slot, end in zip(latest, ends, strict=False)]
 
     def _next(self, now_ms: int, after_ms: int) -> Due:
-        slot, end = islice(self.schedule.after(max(now_ms, after_ms)), 2)
+        slot, end, *_ = *islice(self.schedule.after(max(now_ms, after_ms)), 2), NEVER_MS, NEVER_MS
         return self._due(slot, end, now_ms)
 
-    def _due(self, slot: int, end: float, now_ms: int) -> Due:
+    def _due(self, slot: int, end: int, now_ms: int) -> Due:
         at_ms = slot + self._spread(slot, end)
         late_ms = now_ms - at_ms
         return Due(slot, at_ms, late_ms if late_ms > LATE_MS else 0)
 
-    def _spread(self, slot: int, end: float) -> int:
+    def _spread(self, slot: int, end: int) -> int:
         """Return the jitter of a slot: the same for all workers, and never up to the next slot."""
         if not self.jitter_ms:
             return 0

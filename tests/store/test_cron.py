@@ -49,6 +49,14 @@ def test_case_D7_planning_again_changes_nothing(store: Store) -> None:
     assert row(store).since_ms == LAST
 
 
+def test_a_schedule_that_was_planned_while_the_clock_was_ahead_begins_now(store: Store) -> None:
+    plan(store, at=LAST + 900 * HOUR_MS)
+    store.run(crons.resume(store.keys, "hourly", LAST + 900 * HOUR_MS))
+
+    assert plan(store, at=LAST) == [Standing(0, LAST)]
+    assert row(store).since_ms == LAST
+
+
 def test_another_schedule_under_the_same_name_begins_anew_and_keeps_the_last_slot(store: Store) -> None:
     plan(store, at=LAST - 9)
     tick(store, LAST)

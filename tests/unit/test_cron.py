@@ -219,6 +219,13 @@ def test_catching_up_has_an_end() -> None:
     assert cron("once", every=1).turn(0, NOON).passed == MOST_CAUGHT_UP - 1
 
 
+def test_a_day_that_comes_every_28_years_is_waited_for() -> None:
+    rare = Cron("rare", JOB, Calendar("0 0 * 2 MON#5"))
+
+    assert rfc3339(rare.turn(NOON, NOON).next_ms) == "2044-02-29T00:00:00.000Z"
+    assert rfc3339(rare.turn(ms("2044-02-28"), ms("2044-02-29")).runs[0].slot_ms) == "2044-02-29T00:00:00.000Z"
+
+
 def test_jitter_is_drawn_for_each_slot_and_the_same_for_everybody() -> None:
     def spread(name: str) -> list[int]:
         jittered = msgspec.structs.replace(cron("all", jitter_ms=60_000), name=name)

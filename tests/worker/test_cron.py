@@ -163,23 +163,25 @@ async def test_the_time_is_the_servers(tmp_path: Path, server_binary: Path, name
 
 
 @pytest.mark.parametrize("catch_up", ["once", "all"])
-async def test_who_thinks_it_later_than_the_server_waits_and_asks_once(
+async def test_who_thinks_it_later_than_the_server_is_told_how_long_to_wait(
     app: StreamJobs, queue: Queue, failpoint: Arm, catch_up: Any
 ) -> None:
     cron = app.job(name="note")(lambda: None).cron(Every(3600), CronOptions(name="c", catch_up=catch_up))
     station = Station(app.connections.aio(), app.namespace, [WorkerQueue(queue.keys, 15_000)], FAST, "me", Random(1))
     scheduler = Scheduler(station, [cron])
     asked: list[None] = []
-    failpoint("worker.before_tick", lambda: asked.append(None))
-    station.clock.sync(queue.run(upkeep.server_time()))
-    await scheduler.tick()
 
-    station.clock.sync(queue.run(upkeep.server_time()) + 3 * 3_600_000)
-    seconds = await scheduler.tick()
+    def ask() -> None:
+        asked.append(None)
+        assert len(asked) <= 2
+
+    failpoint("worker.before_tick", ask)
+    for hours_ahead in (0, 3, 7):
+        station.clock.sync(queue.run(upkeep.server_time()) + hours_ahead * 3_600_000)
+        assert await scheduler.tick() > 0
 
     row = queue.run(crons.rows(queue.keys))["c"]
-    assert (queue.length(), row.runs, row.skipped, len(asked)) == (0, 0, 0, 1)
-    assert seconds > 0
+    assert (queue.length(), row.runs, row.skipped, len(asked)) == (0, 0, 0, 2)
 
 
 @pytest.mark.parametrize(("options", "queues"), [({"burst": True}, None), ({}, ["other"])])
