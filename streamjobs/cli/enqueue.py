@@ -34,6 +34,7 @@ MOST = 10_000_000
 @click.option("--delay", type=params.duration, help="Run no sooner than so long from now.")
 @click.option("--at", type=params.time, help="Run no sooner than this, such as 2030-01-31T12:00:00Z.")
 @click.option("--dedupe-key", metavar="KEY", help="At most one job with this key is under way.")
+@click.option("--dedupe", type=params.dedupe, metavar="MODE", help="done, started, latest, or a window such as 5m.")
 @click.option("-Q", "--queue", type=params.queue, help="Another queue than the kind's.")
 @click.option("--count", type=params.numbers(1, MOST), default=1, metavar="N", help="Send the same job so many times.")
 @click.option("--wait", is_flag=True, help="Wait for the job to end, and print its result as JSON.")
@@ -52,7 +53,7 @@ def enqueue(
 
     With -A, ARGs are taken in the order of the handler's signature, and KIND may be the last part of
     its name. A line of a file is {"kind": …, "args": {…}}, and may hold queue, delay, at, dedupe_key,
-    headers and result_ttl; what it leaves out is taken from the command line.
+    dedupe, headers and result_ttl; what it leaves out is taken from the command line.
     """
     from streamjobs.cli.arguments import Given
     from streamjobs.core.options import EnqueueOptions
