@@ -56,6 +56,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     ratio_spread: Spread | None = None
     bytes_per_waiting_job: float | None = None
     baseline_doubtful: bool = False
+    base: str = "bare loop"
+    """What ours ran beside."""
     void: str | None = None
 
 

@@ -37,7 +37,8 @@ class Cycle(msgspec.Struct, frozen=True):
 class Duel(msgspec.Struct, frozen=True, kw_only=True):
     """One variant of a scenario.
 
-    `bare_limit_us`: a bare loop that costs its client more than this per job is a bad baseline.
+    `bare_limit_us`: a bare loop that costs its client more than this per job is a bad baseline. `base`: what
+    it is, where it is none.
     """
 
     scenario: str
@@ -46,6 +47,7 @@ class Duel(msgspec.Struct, frozen=True, kw_only=True):
     bare: Cycle
     measured: Literal["enqueued", "drained"]
     bare_limit_us: float
+    base: str = "bare loop"
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -131,6 +133,7 @@ def judge(duel: Duel, size: Size, ours: list[Round], bare: list[Round]) -> Resul
         ratio_spread=ratio,
         bytes_per_waiting_job=Spread.of((done.bytes_per_job for done in ours), 1).median,
         baseline_doubtful=bare_client > duel.bare_limit_us,
+        base=duel.base,
     )
 
 

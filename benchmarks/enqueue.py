@@ -32,7 +32,7 @@ async def _many(order: Order) -> Sample:
     handles = await app.enqueue_many(noop.call(FIRST + number, TEXT) for number in range(order.jobs))
     sample = meter.stop(order.jobs)
     await app.aclose()
-    return _counted(sample, handles)
+    return counted(sample, handles)
 
 
 def many_sync(order: Order) -> Sample:
@@ -45,7 +45,7 @@ def many_sync(order: Order) -> Sample:
     handles = app.enqueue_many_sync(noop.call(FIRST + number, TEXT) for number in range(order.jobs))
     sample = meter.stop(order.jobs)
     app.close()
-    return _counted(sample, handles)
+    return counted(sample, handles)
 
 
 SIDES = {
@@ -56,7 +56,8 @@ SIDES = {
 }
 
 
-def _counted(sample: Sample, handles: Sequence[object]) -> Sample:
+def counted(sample: Sample, handles: Sequence[object]) -> Sample:
+    """Return the sample as one of the jobs that are there."""
     jobs = sum(not isinstance(handle, BaseException) for handle in handles)
     return Sample(jobs, sample.seconds, sample.client_s, sample.server_s)
 

@@ -31,7 +31,7 @@ def _rows(result: Result) -> Iterable[str]:
     name = f"{result.scenario} {result.variant}"
     yield _row(name, result.jobs_per_s, result.client_us_per_job, result.server_us_per_job, _ratio(result))
     bare = (result.bare_jobs_per_s, result.bare_client_us_per_job, result.bare_server_us_per_job)
-    yield _row("  bare loop", *bare, "DOUBTFUL" if result.baseline_doubtful else "")
+    yield _row(f"  {result.base}", *bare, "DOUBTFUL" if result.baseline_doubtful else "")
     size = f"{result.repeats} repeats of {result.jobs:,} jobs"
     yield f"  {result.bytes_per_waiting_job} bytes per waiting job; {size}"
 

@@ -26,16 +26,18 @@ local others = ''
 local per_kind = {}
 
 -- `*` is not consecutive on every server, so only the first id is the server's choice.
-local function add(kind, body, meta)
-  if added == 0 then
-    local first = redis.call('XADD', stream, '*', 'kind', kind, 'body', body, 'meta', meta)
-    ms, seq = string.match(first, '^(%d+)-(%d+)$')
+local function next_id()
+  return added > 0 and string.format('%s-%d', ms, seq + added) or nil
+end
+
+local function add(id, kind, body, meta)
+  local given = redis.call('XADD', stream, id or '*', 'kind', kind, 'body', body, 'meta', meta)
+  if not id then
+    ms, seq = string.match(given, '^(%d+)-(%d+)$')
     seq = tonumber(seq)
-  else
-    local id = string.format('%s-%d', ms, seq + added)
-    redis.call('XADD', stream, id, 'kind', kind, 'body', body, 'meta', meta)
   end
   added = added + 1
+  return given
 end
 
 while ARGV[at] do
@@ -44,20 +46,21 @@ while ARGV[at] do
   at = at + 3
   for _ = 1, jobs do
     if form == 'plain' then
-      add(kind, ARGV[at], '')
+      add(next_id(), kind, ARGV[at], '')
       at = at + 1
     else
-      local ttl = ARGV[at + 2]
-      local holder = ttl ~= '0' and redis.call('GET', KEYS[key])
+      local id, ttl = next_id(), ARGV[at + 2]
+      -- An id that is known before takes its key in one command; what follows it in the batch cannot fail.
+      local taken = id and ttl ~= '0' and redis.call('SET', KEYS[key], id, 'NX', 'PX', ttl)
+      local holder = not taken and ttl ~= '0' and redis.call('GET', KEYS[key])
       if holder then
         others = others .. ' ' .. index .. ' ' .. holder
         if form == 'latest' then
           replace(latest, holder, KEYS[key], ttl, 0, kind, ARGV[at], ARGV[at + 1])
         end
       else
-        add(kind, ARGV[at], ARGV[at + 1])
-        local id = string.format('%s-%d', ms, seq + added - 1)
-        if ttl ~= '0' then redis.call('SET', KEYS[key], id, 'PX', ttl) end
+        id = add(id, kind, ARGV[at], ARGV[at + 1])
+        if not taken and ttl ~= '0' then redis.call('SET', KEYS[key], id, 'PX', ttl) end
         if form == 'latest' then expect(latest, id, kind, '0') end
       end
       if ttl ~= '0' then key = key + 1 end

@@ -143,5 +143,5 @@ def with_key(meta: Meta, mode: Dedupe, handler: Handler | None, body: bytes) -> 
     """
     if handler is None:
         raise UsageError("dedupe: the handler is not known here, so its arguments make no key: give dedupe_key=")
-    arguments = handler.signature.values(body)
+    arguments = handler.signature.arguments(body)
     return msgspec.structs.replace(meta, dedupe_key=mode.key_of(handler.kind, arguments))

@@ -38,8 +38,13 @@ def attempt_fields(attempt: "Attempt") -> dict[str, Any]:
     }
 
 
-def job_fields(job: "JobStatus") -> dict[str, Any]:
-    """Return a job in any state for a JSON document; what its state does not have is null."""
+def job_fields(job: "JobStatus", *, holds: bool) -> dict[str, Any]:
+    """Return a job in any state for a JSON document; what its state does not have is null.
+
+    `holds`: whether its dedupe key is its own at the moment.
+    """
+    from streamjobs.core.dedupe import mode_name
+
     known = bool(job.kind)
     nothing = {"args": None}
     return {
@@ -60,6 +65,9 @@ def job_fields(job: "JobStatus") -> dict[str, Any]:
         "died": show.time_of(job.died_ms),
         "generation": job.meta.generation,
         "dedupe_key": job.meta.dedupe_key or None,
+        "dedupe": mode_name(job.meta) or None,
+        "holds_key": holds if job.meta.dedupe_key else None,
+        "newer_arguments_follow": job.follows,
         "headers": job.meta.headers or {},
         "history": [attempt_fields(attempt) for attempt in job.history],
     }
@@ -72,13 +80,17 @@ def print_dead(job: "JobStatus", holder: str, now_ms: int) -> None:
     _print_history(job, now_ms)
 
 
-def print_job(job: "JobStatus", now_ms: int) -> None:
+def print_job(job: "JobStatus", now_ms: int, *, holds: bool) -> None:
     """Print a job in any state."""
-    show.pairs(_about(job, now_ms))
+    held = f"{'' if holds else 'not '}by this job" if job.meta.dedupe_key else ""
+    follow = "when it has ended" if job.follows else ""
+    show.pairs([*_about(job, now_ms), ("key held", held), ("newer follow", follow)])
     _print_history(job, now_ms)
 
 
 def _about(job: "JobStatus", now_ms: int) -> list[tuple[str, str]]:
+    from streamjobs.core.dedupe import mode_name
+
     due = f"{show.time_of(job.due_ms)} (in {show.age(job.due_ms - now_ms)})" if job.due_ms else ""
     died = f"{show.time_of(job.died_ms)} ({show.ago(now_ms - job.died_ms)})" if job.died_ms else ""
     return [
@@ -97,6 +109,7 @@ def _about(job: "JobStatus", now_ms: int) -> list[tuple[str, str]]:
         ("died", died),
         ("generation", str(job.meta.generation or "")),
         ("dedupe key", job.meta.dedupe_key),
+        ("dedupe", mode_name(job.meta)),
         ("headers", show.compact(job.meta.headers) if job.meta.headers else ""),
     ]
 

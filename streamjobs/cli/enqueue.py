@@ -37,6 +37,7 @@ _WHEN_EXPIRED = click.Choice(["dead", "drop"])
 @click.option("--expires", type=params.when, help="Not started within so long, or by this instant: never start it.")
 @click.option("--when-expired", type=_WHEN_EXPIRED, default="dead", help="What becomes of it then; default dead.")
 @click.option("--dedupe-key", metavar="KEY", help="At most one job with this key is under way.")
+@click.option("--dedupe", type=params.dedupe, metavar="MODE", help="done, started, latest, or a window such as 5m.")
 @click.option("-Q", "--queue", type=params.queue, help="Another queue than the kind's.")
 @click.option("--count", type=params.numbers(1, MOST), default=1, metavar="N", help="Send the same job so many times.")
 @click.option("--wait", is_flag=True, help="Wait for the job to end, and print its result as JSON.")
@@ -54,8 +55,8 @@ def enqueue(
     """Send jobs of KIND, or the jobs in a file; print their ids.
 
     With -A, ARGs are taken in the order of the handler's signature, and KIND may be the last part of
-    its name. A line of a file is {"kind": …, "args": {…}}, and may hold queue, delay, at, expires,
-    when_expired, dedupe_key, headers and result_ttl; what it leaves out is taken from the command line.
+    its name. A line of a file is {"kind": …, "args": {…}}, and may hold queue, delay, at, expires, when_expired,
+    dedupe_key, dedupe, headers and result_ttl; what it leaves out is taken from the command line.
     """
     from streamjobs.cli.arguments import Given
     from streamjobs.core.options import EnqueueOptions

@@ -29,15 +29,19 @@ def job() -> None:
 def show_(job_id: str) -> None:
     """Show where a job is, or how it ended."""
     from streamjobs.operate import jobs
+    from streamjobs.protocol import views
     from streamjobs.protocol.keys import QueueKeys
 
     queue, partition, local = split_job_id(job_id)
     executor, now_ms = settings().reach()
-    found = executor.run(jobs.lookup(QueueKeys(settings().namespace, queue, partition), local))
+    keys = QueueKeys(settings().namespace, queue, partition)
+    found = executor.run(jobs.lookup(keys, local))
+    key = found.meta.dedupe_key
+    holds = bool(key) and executor.run(views.holder(keys, key)) == local
     if settings().as_json:
-        show.document("job", **job_fields(found))
+        show.document("job", **job_fields(found, holds=holds))
     else:
-        print_job(found, now_ms)
+        print_job(found, now_ms, holds=holds)
 
 
 @job.command()

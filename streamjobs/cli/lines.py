@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from streamjobs.cli.arguments import find_kind
-from streamjobs.cli.params import instant, instant_or_seconds, seconds
+from streamjobs.cli.params import instant, instant_or_seconds, mode, seconds
 from streamjobs.core.errors import StreamJobsError, UsageError
 from streamjobs.core.options import EnqueueOptions, WhenExpired
 
@@ -28,6 +28,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True):
     delay: float | str | None = None
     at: str | None = None
     dedupe_key: str | None = None
+    dedupe: str | None = None
     headers: dict[str, str] | None = None
     result_ttl: float | str | None = None
     expires: float | str | None = None
@@ -79,6 +80,7 @@ class Lines:
             "delay": _seconds(line.delay),
             "at": None if line.at is None else instant(line.at),
             "dedupe_key": line.dedupe_key,
+            "dedupe": None if line.dedupe is None else mode(line.dedupe),
             "headers": line.headers,
             "result_ttl": _seconds(line.result_ttl),
             "expires": instant_or_seconds(line.expires) if isinstance(line.expires, str) else line.expires,

@@ -6,11 +6,15 @@ Those in small letters are types for click's options: what they refuse is said w
 import re
 from collections.abc import Callable
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from streamjobs.core.errors import InvalidOption
 from streamjobs.core.names import check_name, split_job_id
+
+if TYPE_CHECKING:
+    from streamjobs.core.dedupe import Dedupe
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
@@ -53,6 +57,33 @@ def instant_or_seconds(text: str) -> datetime | float:
         ValueError: it is neither.
     """
     return instant(text) if "-" in text else seconds(text)
+
+
+def mode(text: str) -> "Dedupe":
+    """Return a dedupe mode: `done`, `started`, `latest`, or the duration of a window.
+
+    Raises:
+        ValueError: it is none.
+    """
+    from streamjobs.core.dedupe import Latest, UntilDone, UntilStarted, Window
+
+    modes = {"done": UntilDone, "started": UntilStarted, "latest": Latest}
+    if text in modes:
+        return modes[text]()
+    try:
+        return Window(seconds(text))
+    except ValueError as error:
+        raise ValueError(
+            f"{text!r:.40} is no dedupe mode: use done, started, latest, or a window such as 5m"
+        ) from error
+
+
+def dedupe(text: str) -> "Dedupe":
+    """Read a dedupe mode."""
+    try:
+        return mode(text)
+    except (ValueError, InvalidOption) as error:
+        raise click.BadParameter(str(error)) from error
 
 
 def duration(text: str) -> float:

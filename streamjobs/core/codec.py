@@ -139,9 +139,10 @@ class Signature:
         except (ValueError, RecursionError) as error:
             raise UsageError(f"{self.name}: {_reason(error)}") from error
 
-    def values(self, body: bytes) -> dict[str, Any]:
-        """Return the arguments of a body that was checked, by name, as the handler gets them."""
-        return msgspec.structs.asdict(self._decoder.decode(body))
+    def arguments(self, body: bytes) -> msgspec.Struct:
+        """Return the arguments of a body that was checked, as fields, as the handler gets them."""
+        arguments: msgspec.Struct = self._decoder.decode(body)
+        return arguments
 
     def result(self, value: Any) -> Any:
         """Return a kept result as the type that the function is annotated to return.
@@ -213,9 +214,9 @@ def encode_json(value: Any) -> bytes:
     return _encoder.encode(value)
 
 
-def canonical(value: Any) -> str:
+def canonical(value: Any) -> bytes:
     """Return a value as JSON that is the same for equal values: sorted names and sets, no spaces."""
-    return _sorted_encoder.encode(value).decode()
+    return _sorted_encoder.encode(value)
 
 
 def encode_object(values: dict[str, Any], what: str) -> bytes:

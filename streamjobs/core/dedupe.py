@@ -6,7 +6,7 @@ value is the job's id, and it is given back in the step that writes the event, b
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from hashlib import sha256
 from typing import Any, TypeAlias
@@ -16,7 +16,7 @@ import msgspec
 from streamjobs.core import names
 from streamjobs.core.codec import canonical
 from streamjobs.core.errors import InvalidOption, UsageError
-from streamjobs.core.job import LATEST, UNTIL_STARTED
+from streamjobs.core.job import LATEST, UNTIL_STARTED, Meta
 
 Key: TypeAlias = str | tuple[str, ...] | Callable[..., str] | None
 """One argument by name, several, a function of all of them (by name), or None: all of them."""
@@ -51,8 +51,8 @@ class Dedupe(msgspec.Struct, frozen=True, kw_only=True):
                     f"{what}: dedupe: key={self.key!r}: there is no argument {name!r}; use {', '.join(known) or 'none'}"
                 )
 
-    def key_of(self, kind: str, arguments: Mapping[str, Any]) -> str:
-        """Return the key of a job of `kind` with these arguments, its defaults among them.
+    def key_of(self, kind: str, arguments: msgspec.Struct) -> str:
+        """Return the key of a job of `kind` with these arguments as fields, its defaults among them.
 
         It is `<kind>:` and the canonical JSON of the chosen arguments by name: sorted names, no spaces,
         numbers, strings and booleans apart (`1`, `1.0`, `"1"` and `true` are four keys). A function's
@@ -61,24 +61,24 @@ class Dedupe(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             UsageError: the function fails, or what it returns is no string.
         """
-        if callable(self.key):
-            text = _called(self.key, kind, arguments)
-        elif self.key is None:
-            text = canonical(dict(arguments))
+        key = self.key
+        if isinstance(key, str):
+            text = canonical({key: getattr(arguments, key)})
+        elif isinstance(key, tuple):
+            text = canonical({name: getattr(arguments, name) for name in key})
+        elif key is None:
+            text = canonical(arguments)
         else:
-            chosen = (self.key,) if isinstance(self.key, str) else self.key
-            text = canonical({name: arguments[name] for name in chosen})
-        whole = f"{kind}:{text}".encode()
+            text = _called(key, kind, msgspec.structs.asdict(arguments))
+        whole = kind.encode() + b":" + text
         return whole.decode() if len(whole) <= names.MAX_KEY_BYTES else f"sha256:{sha256(whole).hexdigest()}"
 
 
-def _called(function: Callable[..., str], kind: str, arguments: Mapping[str, Any]) -> str:
+def _called(function: Callable[..., str], kind: str, arguments: dict[str, Any]) -> bytes:
     try:
-        text = function(**arguments)
-        text.encode()
+        return function(**arguments).encode()
     except Exception as error:
         raise UsageError(f"{kind}: dedupe: key= must return a string for its arguments: {error}") from error
-    return text
 
 
 class UntilDone(Dedupe, frozen=True):
@@ -140,3 +140,12 @@ def wire(mode: Dedupe | None) -> dict[str, Any]:
         case Window():
             return {"dedupe_window_ms": mode.length_ms}
     return {}
+
+
+def mode_name(meta: Meta) -> str:
+    """Return the mode of a job as `streamjobs enqueue --dedupe` takes it; "" for a job without a key."""
+    if not meta.dedupe_key:
+        return ""
+    if meta.dedupe_window_ms:
+        return f"{meta.dedupe_window_ms / 1000:.10g}s"
+    return {UNTIL_STARTED: "started", LATEST: "latest"}.get(meta.dedupe_mode, "done")

@@ -68,7 +68,8 @@ def enqueue(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = "")
     words: list[Word] = [clock, batch.number, batch.token]
     kind, form, jobs_at, run = "", "", 0, 0
     for job in jobs:
-        own_form = "plain" if job.meta is FRESH else "latest" if job.meta.latest else "full"
+        meta = job.meta
+        own_form = "plain" if meta is FRESH else "latest" if meta.dedupe_mode and meta.latest else "full"
         if job.kind != kind or own_form != form:
             if run:
                 words[jobs_at] = run
@@ -78,9 +79,9 @@ def enqueue(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = "")
         run += 1
         words.append(job.body)
         if form != "plain":
-            words += (encode_meta(job.meta), _key_ttl_ms(job.meta))
-            if job.meta.dedupe_key:
-                named.append(keys.dedupe(job.meta.dedupe_key))
+            words += (encode_meta(meta), _key_ttl_ms(meta))
+            if meta.dedupe_key:
+                named.append(keys.dedupe(meta.dedupe_key))
     if run:
         words[jobs_at] = run
     return Call("enqueue", named, words, lambda raw: _accepted(raw, ""))

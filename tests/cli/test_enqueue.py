@@ -264,3 +264,37 @@ def test_text_of_jobs_may_be_anything(line: Line) -> None:
     shown = line("job", "show", job).stdout + line("job", "show", job, "--json").stdout
     assert "\x1b" not in shown
     assert "\u202e" not in shown
+
+
+@pytest.mark.parametrize(
+    ("mode", "shown"),
+    [("done", "done"), ("started", "started"), ("latest", "latest"), ("5m", "300s"), ("1500ms", "1.5s")],
+)
+def test_dedupe_modes(line: Line, mode: str, shown: str) -> None:
+    job = line.enqueue("tests.add", "1", "--dedupe-key", "k", "--dedupe", mode)
+
+    found = line.json("job", "show", job)
+    assert (found["dedupe_key"], found["dedupe"], found["holds_key"]) == ("k", shown, True)
+    texts = [" ".join(text.split()) for text in line("job", "show", job).stdout.splitlines()]
+    assert {f"dedupe {shown}", "key held by this job"} <= set(texts)
+
+
+def test_a_mode_without_a_key_takes_all_arguments(line: Line) -> None:
+    first = line.enqueue("tests.add", "1", "--dedupe", "latest")
+
+    assert line.enqueue("tests.add", "1", "--dedupe", "latest") == first
+    assert line.enqueue("tests.add", "2", "--dedupe", "latest") != first
+
+
+def test_modes_in_a_file(line: Line, tmp_path: Path) -> None:
+    file = tmp_path / "jobs"
+    file.write_text('{"kind": "tests.add", "args": {"a": 1}, "dedupe_key": "k", "dedupe": "latest"}\n' * 2)
+
+    document = line.json("enqueue", "-A", APP, "--file", str(file))
+
+    assert (document["enqueued"], document["duplicates"]) == (1, 1)
+
+
+@pytest.mark.parametrize(("mode", "said"), [("for ever", "such as 5m"), ("0", "must be from"), ("-5", "'-5'")])
+def test_what_is_no_mode_is_refused(line: Line, mode: str, said: str) -> None:
+    assert said in error_line(line("enqueue", "-A", APP, "tests.add", "1", "--dedupe", mode, exit=2))
