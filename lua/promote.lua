@@ -39,10 +39,10 @@ local function prolong(job, meta)
   if redis.call('GET', key) == job then redis.call('PEXPIRE', key, KEY_TTL) end
 end
 
--- Half of the jobs and of the bytes for each set, so that a flood in one cannot starve the other.
-local function promote(zset, half)
+-- Half of the bytes for each set: a flood in one cannot starve the other.
+local function promote(zset, most)
   local bytes = 0
-  local due = redis.call('ZRANGEBYSCORE', zset, '-inf', string.format('%d', now), 'LIMIT', 0, half)
+  local due = redis.call('ZRANGEBYSCORE', zset, '-inf', string.format('%d', now), 'LIMIT', 0, most)
   for _, job in ipairs(due) do
     if bytes >= 524288 then return end
     local envelope = redis.call('HGET', bodies, job)
@@ -62,10 +62,11 @@ local function promote(zset, half)
 end
 
 local due = next_due(scheduled, retries)
-if due and due <= now then
-  local half = math.ceil(room() / 2)
-  promote(retries, half)
-  promote(scheduled, half)
+local most = due and due <= now and room() or 0
+if most > 0 then
+  -- Half of the jobs for retries, and what they leave, or one at least, for the others.
+  promote(retries, math.ceil(most / 2))
+  promote(scheduled, math.max(1, most - count))
   if count > 0 then redis.call('HINCRBY', totals, 'promoted', count) end
   due = next_due(scheduled, retries)
 end

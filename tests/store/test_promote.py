@@ -84,6 +84,14 @@ def test_a_limit_of_one_moves_on(store: Store) -> None:
     assert [store.promote(clock=str(CLOCK + 1000), most=1).moved for _ in range(4)] == [1, 1, 1, 0]
 
 
+def test_room_for_one_lets_both_sets_in(store: Store) -> None:
+    retries_and_delayed(store, 3, 2)
+
+    store.promote(clock=str(CLOCK + 1000), room=1)
+
+    assert (len(store.due(store.keys.retries)), len(store.due(store.keys.scheduled))) == (2, 1)
+
+
 def test_large_bodies_bound_a_round_and_neither_set_starves(store: Store) -> None:
     big = [delayed(n, delay_ms=9, headers={"h": "x" * 200_000}) for n in range(8)]
     store.schedule(*big[:4], clock=str(CLOCK))

@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,21 @@ def test_case_D1_delays_count_by_the_servers_clock(
     server_url: str, namespace: str, queue: Queue, producer_s: int, worker_s: int
 ) -> None:
     """The clocks of producer and worker are 5 minutes wrong, each in its own process."""
-    for role, wrong_s in (("produce", producer_s), ("work", worker_s)):
-        subprocess.run(
+
+    def start(role: str, wrong_s: int) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
             [sys.executable, "-m", "tests.worker.wrong_clock", role, str(wrong_s), server_url, namespace],
-            cwd=ROOT, check=True, timeout=60, env={**os.environ, "PYTHONDEVMODE": ""},
+            cwd=ROOT, env={**os.environ, "PYTHONDEVMODE": ""},
         )  # fmt: skip
+
+    with start("work", worker_s) as worker:
+        # How long a process takes to start is not what is measured.
+        while not queue.command("EXISTS", queue.keys.promoter) and worker.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                worker.wait(0.02)
+        with start("produce", producer_s) as producer:
+            assert producer.wait(60) == 0
+        assert worker.wait(60) == 0
 
     due_ms, started_ms = (int(value) for value in queue.command("LRANGE", f"{namespace}:{{q}}:started", 0, -1))
     queue.command("DEL", f"{namespace}:{{q}}:started")

@@ -27,7 +27,7 @@ def add_note(app: StreamJobs) -> list[int]:
         if how == "fail" and ctx.attempt == 1:
             raise ConnectionError
         if how == "snooze":
-            raise Snooze(0.05)
+            raise Snooze(3600)
 
     return started
 

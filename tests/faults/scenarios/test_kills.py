@@ -103,7 +103,8 @@ def test_F9_a_lost_reply_to_the_end_of_a_job_changes_nothing(field: Field, proxy
 def test_F10_a_promoter_killed_after_its_call_has_promoted_all_or_nothing(field: Field) -> None:
     field.enqueue("nap", *range(20), delay=0.1)
     time.sleep(0.2)
-    assert field.worker(armed="worker.after_promote=kill9@1").ended() == KILLED
+    # With as many slots as that, all fit into one call.
+    assert field.worker(armed="worker.after_promote=kill9@1", concurrency=20).ended() == KILLED
     assert field.totals()["promoted"] == 20
 
     field.serving()
