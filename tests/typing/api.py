@@ -17,10 +17,14 @@ from streamjobs import (
     Job,
     JobOptions,
     JobStatus,
+    Latest,
     OutcomeUnknown,
     Retry,
     StreamJobs,
     StreamJobsError,
+    UntilDone,
+    UntilStarted,
+    Window,
     Worker,
     WorkerOptions,
     current_job,
@@ -69,6 +73,17 @@ async def fetch(ctx: Context[State], url: str, depth: int = 0) -> bytes:
 
 @app.job(timeout=None, retry=Retry(backoff=Fixed(5)))
 def render(ctx: Context[State], page: int) -> None: ...
+
+
+@app.job(dedupe=UntilDone(key="page"))
+def index(page: int) -> None: ...
+
+
+async def dedupe() -> None:
+    assert_type(await index.options(dedupe=Latest(key=("page",))).enqueue(1), Handle[None])
+    assert_type(await index.options(dedupe=Window(timedelta(minutes=5)), dedupe_key="k").enqueue(1), Handle[None])
+    UntilStarted(key=lambda page, **_: f"{page}")
+    JobOptions(dedupe=Window(5.0))
 
 
 async def enqueue() -> None:
