@@ -28,7 +28,8 @@ LISTEN_AGAIN_S = 0.5
 class Handle(msgspec.Struct, Generic[R], frozen=True, gc=False, eq=False):
     """One enqueued job.
 
-    `duplicate`: its dedupe key was held, and this is the holder: a job that was there before.
+    `duplicate`: its dedupe key was held, and this is the holder: a job that was there before. In the mode
+    `Latest` it has the newer arguments now, or runs, and a job with them follows it.
     """
 
     _connections: Connections

@@ -18,10 +18,14 @@ from streamjobs import (
     Job,
     JobOptions,
     JobStatus,
+    Latest,
     OutcomeUnknown,
     Retry,
     StreamJobs,
     StreamJobsError,
+    UntilDone,
+    UntilStarted,
+    Window,
     Worker,
     WorkerOptions,
     current_job,
@@ -98,6 +102,17 @@ async def crons_keep_the_types() -> None:
     assert_type(await tidy.enqueue(depth=1), Handle[str])
     await tidy.enqueue("a")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     app.every(30, catch_up="twice")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+@app.job(dedupe=UntilDone(key="page"))
+def index(page: int) -> None: ...
+
+
+async def dedupe() -> None:
+    assert_type(await index.options(dedupe=Latest(key=("page",))).enqueue(1), Handle[None])
+    assert_type(await index.options(dedupe=Window(timedelta(minutes=5)), dedupe_key="k").enqueue(1), Handle[None])
+    UntilStarted(key=lambda page, **_: f"{page}")
+    JobOptions(dedupe=Window(5.0))
 
 
 async def enqueue() -> None:
