@@ -17,7 +17,7 @@ from streamjobs.core.errors import InvalidOption
 if TYPE_CHECKING:
     from streamjobs.app import StreamJobs
 
-_PASSED_ON = ("concurrency", "lease", "sweep", "grace")
+_PASSED_ON = ("concurrency", "lease", "sweep", "grace", "allow_eviction")
 _processes = params.numbers(1, 256)
 _FORMATS = click.Choice(["text", "json"])
 
@@ -31,6 +31,7 @@ _FORMATS = click.Choice(["text", "json"])
 @click.option("--sweep", type=params.duration, help="How often silent workers' jobs are looked for; default 5s.")
 @click.option("--grace", type=params.duration, help="What running jobs get to end when stopped; default 25s.")
 @click.option("--burst", is_flag=True, help="End when nothing waits, runs or retries.")
+@click.option("--allow-eviction", is_flag=True, default=None, help="Start on a server that deletes when it is full.")
 @click.option("--log-format", type=_FORMATS, help="Default text.")
 @click.option("--line", type=params.number, hidden=True, help="The socket to the supervisor that started this.")
 @click.option("--quarantine", is_flag=True, hidden=True, help="Run nothing but suspects.")
@@ -82,6 +83,7 @@ _READ: dict[str, Callable[[str], Any]] = {
     "queues": params.queues,
     "concurrency": params.number,
     "processes": _processes,
+    "allow_eviction": lambda text: click.BOOL.convert(text, None, None),
     "log_format": lambda text: _FORMATS.convert(text, None, None),
 }
 

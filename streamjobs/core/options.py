@@ -136,6 +136,7 @@ class WorkerKeywords(TypedDict, total=False):
     read_ahead: float | timedelta
     block: float | timedelta
     burst: bool
+    allow_eviction: bool
 
 
 class WorkerOptions(msgspec.Struct, frozen=True):
@@ -152,6 +153,8 @@ class WorkerOptions(msgspec.Struct, frozen=True):
     block: float | timedelta = 5.0
     burst: bool = False
     """End when nothing waits, runs or retries."""
+    allow_eviction: bool = False
+    """Start also on a server that deletes keys, and so jobs, when its memory is full."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= 100_000:

@@ -18,6 +18,7 @@ from streamjobs.core.registry import Handler
 from streamjobs.protocol import leases
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker.burst import Burst
+from streamjobs.worker.check import check
 from streamjobs.worker.deadlines import Deadlines
 from streamjobs.worker.execution import Ending, Execution, WorkerQueue
 from streamjobs.worker.fetch import Fetcher
@@ -60,6 +61,7 @@ class Worker:
         self._options = options
         self._lifespan = lifespan
         self._rules = rules
+        self._checked = False
         self._stopping = asyncio.Event()
         self._aborting = asyncio.Event()
         self._queues = [WorkerQueue(QueueKeys(namespace, name), options.ms("lease")) for name in queues]
@@ -83,7 +85,9 @@ class Worker:
         """Work until stopped; return whether every handler ended within the grace time.
 
         Raises:
-            Rejected: the server refuses what the worker must do (password, rights, a key of a wrong type).
+            Rejected: the server is too old, or refuses what the worker must do (password, rights, a key of a
+                wrong type).
+            Refused: the server deletes jobs when its memory is full, and `allow_eviction` is not set.
         """
         if not await self._join():
             return True
@@ -112,7 +116,7 @@ class Worker:
         return executor
 
     async def _join(self) -> bool:
-        """Reach the server, make the groups, settle on leases; False when stopped before that worked."""
+        """Reach the server, see that it is fit, make the groups, settle on leases; False when stopped before."""
         backoff = Backoff(self._station.random)
         stopped = asyncio.create_task(self._stopping.wait())
         try:
@@ -125,6 +129,8 @@ class Worker:
                         return True
                 except HEALABLE as error:
                     self._station.complaints.trying_on("cannot start yet", error)
+                    # The next connection may lead to another server.
+                    await self._station.executor.aclose()
                     await until(self._stopping, backoff.pause_s())
                 finally:
                     await end([joining])
@@ -133,6 +139,11 @@ class Worker:
             await end([stopped])
 
     async def _join_queues(self) -> None:
+        if not self._checked:
+            keys = [queue.keys for queue in self._queues]
+            where, allow = self._connections.target.text, self._options.allow_eviction
+            await check(self._station.executor, where, keys, allow_eviction=allow)
+            self._checked = True
         for queue in self._queues:
             await self._join_queue(queue)
 
