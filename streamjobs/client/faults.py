@@ -158,6 +158,16 @@ def _origin(error: BaseException) -> BaseException:
     return behind if isinstance(behind, OSError) and not isinstance(error, OSError) else error
 
 
+def reusable(replies: Sequence[Any]) -> bool:
+    """Say whether a connection is fit for further requests: it has not broken, and leads to no replica. After a
+    failover a new one may lead to the new primary, while the old primary keeps the old ones open for ever.
+    """
+    for reply in replies:
+        if isinstance(reply, Lost) or (isinstance(reply, Exception) and word(text(reply) or "") == "READONLY"):
+            return False
+    return True
+
+
 def unloaded(requests: Sequence[Request[Any]], replies: Sequence[Any]) -> list[int]:
     """Return which calls were not executed since the server did not know their script."""
     if any(isinstance(reply, Lost) for reply in replies):
