@@ -103,10 +103,12 @@ class AsyncExecutor:
                     replies = faults.reloaded(replies, missing, second)
             finally:
                 lines.busy.discard(line)
-            if closings == self._closings and faults.reusable(replies):
-                lines.idle.append(line)
-            else:
+            if faults.demoted(replies):
+                await self.aclose()
+            if closings != self._closings:
                 await line.disconnect(nowait=True)
+            elif not any(isinstance(reply, faults.Lost) for reply in replies):
+                lines.idle.append(line)
         return faults.outcomes(requests, replies, self._where)
 
     async def unblock(self, via: "AsyncExecutor") -> bool:

@@ -158,14 +158,12 @@ def _origin(error: BaseException) -> BaseException:
     return behind if isinstance(behind, OSError) and not isinstance(error, OSError) else error
 
 
-def reusable(replies: Sequence[Any]) -> bool:
-    """Say whether a connection is fit for further requests: it has not broken, and leads to no replica. After a
-    failover a new one may lead to the new primary, while the old primary keeps the old ones open for ever.
+def demoted(replies: Sequence[Any]) -> bool:
+    """Say whether the server has become a replica. After a failover that leaves it up, its connections stay open
+    for ever, while new ones may lead to the new primary.
     """
-    for reply in replies:
-        if isinstance(reply, Lost) or (isinstance(reply, Exception) and word(text(reply) or "") == "READONLY"):
-            return False
-    return True
+    errors = [reply for reply in replies if isinstance(reply, Exception) and not isinstance(reply, Lost)]
+    return any(word(text(error) or "") == "READONLY" for error in errors)
 
 
 def unloaded(requests: Sequence[Request[Any]], replies: Sequence[Any]) -> list[int]:

@@ -71,10 +71,12 @@ class SyncExecutor:
             if missing := faults.unloaded(requests, replies):
                 second = self._round(line, faults.reload(requests, missing))
                 replies = faults.reloaded(replies, missing, second)
-            if closings == self._closings and faults.reusable(replies):
-                self._idle.append(line)
-            else:
+            if faults.demoted(replies):
+                self.close()
+            if closings != self._closings:
                 line.disconnect()
+            elif not any(isinstance(reply, faults.Lost) for reply in replies):
+                self._idle.append(line)
         return faults.outcomes(requests, replies, self._where)
 
     @contextmanager

@@ -63,7 +63,7 @@ def snapshot(namespace: str, names: Sequence[str] = ()) -> Talk[Snapshot]:
     Raises:
         NotFound: a queue that was named is not there.
     """
-    known, now_ms, *told = yield Leniently([views.queue_names(namespace), upkeep.server_time(), *server.sections()])
+    known, now_ms, told = yield Leniently([views.queue_names(namespace), upkeep.server_time(), server.info()])
     known, now_ms = _must(known), _must(now_ms)
     keys = [QueueKeys(namespace, name) for name in names or known]
     replies = yield Leniently([request for one in keys for request in _requests(one)])

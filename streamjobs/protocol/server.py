@@ -5,32 +5,35 @@ from typing import Any
 
 from streamjobs.core.errors import Rejected, StreamJobsError
 from streamjobs.core.server import ServerFacts
-from streamjobs.protocol import views
 from streamjobs.protocol.calls import Call, Command
-from streamjobs.protocol.keys import QueueKeys, queues
+from streamjobs.protocol.keys import GROUP, QueueKeys, queues
 from streamjobs.protocol.replies import word
 
 DENIED = ("NOPERM", "UNKNOWN_COMMAND")
 """The words for a command that this user may not use, or that nobody can: some are renamed or left out."""
 
 
-def sections() -> list[Command[dict[str, str]]]:
-    """Read what `facts` decodes."""
-    return [views.facts(section) for section in ("server", "replication", "memory")]
+def info() -> Command[ServerFacts]:
+    """Read what the server says of itself; an error where it says nothing, see `facts`."""
+    return Command(["INFO"], _facts)
 
 
-def facts(replies: Sequence[dict[str, str] | StreamJobsError]) -> ServerFacts:
-    """Return what the replies to `sections` say; a server may keep some of it to itself.
+def facts(reply: ServerFacts | StreamJobsError) -> ServerFacts:
+    """Return what the reply to `info` says: nothing, where the server keeps that to itself.
 
     Raises:
         StreamJobsError: there was no reply, or the server refuses more than that.
     """
-    told: dict[str, str] = {}
-    for reply in replies:
-        if isinstance(reply, dict):
-            told |= reply
-        elif not (isinstance(reply, Rejected) and reply.word in DENIED):
-            raise reply
+    if isinstance(reply, ServerFacts):
+        return reply
+    if isinstance(reply, Rejected) and reply.word in DENIED:
+        return ServerFacts()
+    raise reply
+
+
+def _facts(raw: bytes) -> ServerFacts:
+    lines = raw.decode("utf-8", "replace").splitlines()
+    told = dict(line.split(":", 1) for line in lines if ":" in line)
     engine = told.get("server_name") or ("redis" if "redis_version" in told else "")
     version = told.get(f"{engine}_version") or told.get("redis_version", "")
     return ServerFacts(
@@ -56,6 +59,11 @@ def probe(keys: QueueKeys) -> Call[list[str]]:
 def probe_names(namespace: str) -> Command[int]:
     """Try to write to the set of queue names, which is no script's business: take out a name that none has."""
     return Command(["SREM", queues(namespace), ""], int)
+
+
+def write_nothing(keys: QueueKeys) -> Command[int]:
+    """Write nothing: an answer shows that the server takes writes, be its memory full."""
+    return Command(["XACK", keys.stream, GROUP, "0-1"], int)
 
 
 def _denied(raw: Sequence[bytes]) -> list[str]:

@@ -21,7 +21,8 @@ def look(queues: Sequence[QueueKeys]) -> Talk[list[Finding]]:
     Raises:
         Rejected: it refuses scripts, or these keys.
     """
-    facts = server.facts((yield Leniently(server.sections())))
+    [told] = yield Leniently([server.info()])
+    facts = server.facts(told)
     findings = [role(facts), version(facts), eviction(facts)]
     if findings[0].level is not Level.FAIL:
         bell = upkeep.wait_for_bell([queues[0].probe], 0.01)

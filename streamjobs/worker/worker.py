@@ -31,6 +31,7 @@ from streamjobs.worker.settle import Settler
 from streamjobs.worker.start import Duty, Starter
 from streamjobs.worker.station import Station, new_consumer
 from streamjobs.worker.upkeep import Upkeep
+from streamjobs.worker.watchdog import Watchdog
 from streamjobs.worker.winddown import WindDown, end, end_run
 
 log = logging.getLogger("streamjobs.worker")
@@ -61,7 +62,8 @@ class Worker:
         self._options = options
         self._lifespan = lifespan
         self._rules = rules
-        self._checked = False
+        self._watchdog: Watchdog | None = None
+        self._ended = False
         self._stopping = asyncio.Event()
         self._aborting = asyncio.Event()
         self._queues = [WorkerQueue(QueueKeys(namespace, name), options.ms("lease")) for name in queues]
@@ -71,6 +73,22 @@ class Worker:
         """Set once the server has been reached and jobs are being fetched."""
         self.on_left: Callable[[], None] = lambda: None
         """Called after each suspect that was left to another process."""
+
+    @property
+    def live(self) -> bool:
+        """Whether it makes progress, or has reason not to: an idle queue, full slots, a server that is away, an
+        end under way. A process whose worker is not live should be started again. Any thread may ask.
+        """
+        return not self.trouble
+
+    @property
+    def trouble(self) -> str:
+        """Why it is not live; "" while it is."""
+        if self._ended:
+            return "it has ended"
+        if self._watchdog is None or self._stopping.is_set():
+            return ""
+        return self._watchdog.trouble
 
     def stop(self) -> None:
         """Start nothing more, give running handlers the grace time, then end. Harmless to repeat."""
@@ -89,8 +107,14 @@ class Worker:
                 wrong type).
             Refused: the server deletes jobs when its memory is full, and `allow_eviction` is not set.
         """
-        if not await self._join():
-            return True
+        try:
+            if not await self._join():
+                return True
+            return await self._work()
+        finally:
+            self._ended = True
+
+    async def _work(self) -> bool:
         async with AsyncExitStack() as stack:
             state = await stack.enter_async_context(self._lifespan()) if self._lifespan else None
             settler = Settler(self._station)
@@ -100,7 +124,7 @@ class Worker:
             keeper = LeaseKeeper(self._station, self._lease_executor(stack), self._verdict)
             keeper.start()
             try:
-                return await self._serve(stack, settler, runner)
+                return await self._serve(stack, settler, runner, keeper)
             finally:
                 keeper.stop()
                 log.info(
@@ -139,11 +163,9 @@ class Worker:
             await end([stopped])
 
     async def _join_queues(self) -> None:
-        if not self._checked:
-            keys = [queue.keys for queue in self._queues]
-            where, allow = self._connections.target.text, self._options.allow_eviction
-            await check(self._station.executor, where, keys, allow_eviction=allow)
-            self._checked = True
+        keys = [queue.keys for queue in self._queues]
+        where, allow = self._connections.target.text, self._options.allow_eviction
+        await check(self._station.executor, where, keys, allow_eviction=allow)
         for queue in self._queues:
             await self._join_queue(queue)
 
@@ -159,7 +181,7 @@ class Worker:
                 wanted / 1000,
             )
 
-    async def _serve(self, stack: AsyncExitStack, settler: Settler, runner: Runner) -> bool:
+    async def _serve(self, stack: AsyncExitStack, settler: Settler, runner: Runner, keeper: LeaseKeeper) -> bool:
         station, options = self._station, self._options
         reader = self._connections.aio(block_ms=options.ms("block"))
         sleeper = self._connections.aio(block_ms=round(LONGEST_S * 1000))
@@ -167,7 +189,8 @@ class Worker:
         stack.push_async_callback(sleeper.aclose)
         starter = Starter(station, runner, settler, self._duty, self.on_left)
         fetcher, promoter = self._fetching(reader, sleeper, starter, runner)
-        services: list[Service] = [Deadlines(station, runner, starter), Upkeep(station)]
+        self._watchdog = Watchdog(station, fetcher, starter, runner, keeper)
+        services: list[Service] = [Deadlines(station, runner, starter), Upkeep(station), self._watchdog]
         if options.burst:
             services.append(Burst(station, fetcher, starter, settler, self.stop))
         tasks = [self._spawn(service) for service in services]

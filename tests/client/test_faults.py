@@ -109,7 +109,7 @@ def test_lost_reply_is_unknown_and_nothing_is_repeated(calls: Callable[[str], Ca
     ],
     ids=["command", "script of 6.2"],
 )
-def test_a_replica_is_left_since_a_new_connection_may_lead_to_the_primary(
+def test_a_server_that_became_a_replica_is_left_for_where_its_name_leads_now(
     calls: Callable[[str], Caller], refusal: bytes
 ) -> None:
     with Peer([OK, refusal, OK, SECOND, SECOND]) as peer:

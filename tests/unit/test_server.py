@@ -3,9 +3,9 @@
 import pytest
 
 from streamjobs.core import server
-from streamjobs.core.errors import Rejected, Unavailable
+from streamjobs.core.errors import Rejected, StreamJobsError, Unavailable
 from streamjobs.core.server import Level, ServerFacts
-from streamjobs.protocol.server import facts
+from streamjobs.protocol.server import facts, info
 
 VERSIONS = [
     ("redis", "6.2.5", Level.OK),
@@ -76,24 +76,29 @@ def test_rights_that_are_missing_are_named_once() -> None:
     )
 
 
+def told(**lines: str) -> ServerFacts:
+    """Decode what a server says."""
+    text = "".join(f"{name}:{value}\r\n" for name, value in lines.items())
+    return info().decode(f"# Server\r\n{text}\r\n# Memory\r\n".encode())
+
+
 def test_facts_of_both_engines() -> None:
     memory = {"used_memory": "1024", "maxmemory": "0", "maxmemory_policy": "noeviction"}
     valkey = {"server_name": "valkey", "redis_version": "7.2.4", "valkey_version": "9.1.2"}
 
-    assert facts([{"redis_version": "7.0.15"}, {"role": "master"}, memory]) == ServerFacts(
+    assert told(redis_version="7.0.15", role="master", **memory) == ServerFacts(
         "redis", "7.0.15", "master", "noeviction", 1024, 0
     )
-    assert facts([valkey, {"role": "slave"}, {}]) == ServerFacts("valkey", "9.1.2", "slave")
+    assert told(**valkey, role="slave", executable="C:\\a:b") == ServerFacts("valkey", "9.1.2", "slave")
+    assert told() == ServerFacts()
 
 
 @pytest.mark.parametrize("word", ["NOPERM", "UNKNOWN_COMMAND"])
 def test_what_a_server_keeps_to_itself_is_unknown(word: str) -> None:
-    refusal = Rejected("no", word=word)
-
-    assert facts([refusal, {"role": "master"}, refusal]) == ServerFacts(role="master")
+    assert facts(Rejected("no", word=word)) == ServerFacts()
 
 
 @pytest.mark.parametrize("error", [Unavailable("no", word="LOADING"), Rejected("no", word="WRONGPASS")])
-def test_other_errors_are_not_taken_for_silence(error: Exception) -> None:
+def test_other_errors_are_not_taken_for_silence(error: StreamJobsError) -> None:
     with pytest.raises(type(error)):
-        facts([error, error, error])  # type: ignore[list-item]
+        facts(error)

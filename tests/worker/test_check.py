@@ -8,8 +8,9 @@ import pytest
 
 from streamjobs import Refused, Rejected, State, StreamJobs
 from streamjobs.core import server as judges
+from streamjobs.worker.worker import Worker
 from tests.servers import Server
-from tests.worker.support import FAST, Queue, make_app, messages, within
+from tests.worker.support import FAST, WITHIN_S, Queue, make_app, messages, within
 
 FULL_OF = ("--maxmemory", "100mb", "--maxmemory-policy")
 ENOUGH = "resetchannels ~sj:* &sj:* +@all -@admin -@dangerous +info".replace("sj:", "ns:")
@@ -67,13 +68,26 @@ def allow(server: Server, name: str, rules: str) -> str:
     return server.url.replace("unix://", f"unix://{name}:pw@")
 
 
+async def complaint(caplog: pytest.LogCaptureFixture) -> None:
+    """Wait until the worker has logged that it cannot start."""
+    async with asyncio.timeout(WITHIN_S):
+        while not messages(caplog):
+            await asyncio.sleep(0)
+
+
+async def runs(worker: Worker) -> None:
+    """Run a worker that must not start."""
+    async with asyncio.timeout(WITHIN_S):
+        await worker.run()
+
+
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
 async def test_case_F10_a_server_that_deletes_when_it_is_full_is_refused(own: Own, echo_app: Make, policy: str) -> None:
     server = own(*FULL_OF, policy)
     worker = echo_app(server.url).make_worker(options=FAST)
 
     with pytest.raises(Refused, match=rf"{policy}\); set maxmemory-policy noeviction there, or .*--allow-eviction"):
-        await worker.run()
+        await runs(worker)
 
     assert not worker.ready.is_set()
 
@@ -111,16 +125,16 @@ async def test_a_fit_server_is_not_spoken_of(real: StreamJobs, queue: Queue, cap
     assert not any("not checked" in text for text in messages(caplog, "INFO"))
 
 
+@pytest.mark.parametrize("read_only", ["yes", "no"])
 async def test_a_replica_is_waited_for_until_it_is_promoted(
-    own: Own, echo_app: Make, caplog: pytest.LogCaptureFixture
+    own: Own, echo_app: Make, read_only: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Also one that takes writes: what is written there is lost."""
-    server = own("--replicaof", "127.0.0.1", "1", "--replica-read-only", "no")
+    server = own("--replicaof", "127.0.0.1", "1", "--replica-read-only", read_only)
     app = echo_app(server.url)
     worker = app.make_worker(options=FAST)
     running = asyncio.create_task(worker.run())
-    while not messages(caplog):
-        await asyncio.sleep(0)
+    await complaint(caplog)
     assert not worker.ready.is_set()
     with server.client() as client:
         assert client.keys("*") == []
@@ -136,6 +150,42 @@ async def test_a_replica_is_waited_for_until_it_is_promoted(
     assert len(waited) <= 2
 
 
+@pytest.mark.parametrize("when", ["at start", "later"])
+async def test_a_replica_is_left_for_the_server_that_its_name_leads_to_now(
+    own: Own, echo_app: Make, tmp_path: Path, when: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As after a failover that leaves the old primary up: the connections to it stay open for ever."""
+    old, new = own(), own()
+    name = tmp_path / "primary"
+    name.symlink_to(old.folder / "s")
+    app = echo_app(f"unix://{name}")
+    worker = app.make_worker(options=FAST)
+    if when == "at start":
+        demote(old)
+    running = asyncio.create_task(worker.run())
+    if when == "at start":
+        await complaint(caplog)
+    else:
+        await within(worker.ready)
+        assert await works(app)
+        demote(old)
+    name.unlink()
+    name.symlink_to(new.folder / "s")
+
+    await within(worker.ready)
+    assert await works(app)
+    worker.stop()
+    assert await running
+    with new.client() as client:
+        assert client.exists("ns:{q}:totals")
+
+
+def demote(server: Server) -> None:
+    """Make a replica of it."""
+    with server.client() as client:
+        client.execute_command("REPLICAOF", "127.0.0.1", "1")
+
+
 async def test_a_server_that_is_too_old_ends_it_at_once(
     real: StreamJobs, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,7 +193,7 @@ async def test_a_server_that_is_too_old_ends_it_at_once(
     real.job(name="echo")(echo)
 
     with pytest.raises(Rejected, match=r"\d is too old; use redis 99.1 or valkey 99.1, or a later one") as caught:
-        await real.make_worker(options=FAST).run()
+        await runs(real.make_worker(options=FAST))
 
     assert caught.value.word == "VERSION"
 
@@ -174,7 +224,7 @@ async def test_a_right_that_is_missing_ends_it_at_once_and_is_named(own: Own, ec
     with pytest.raises(
         Rejected, match=r"a worker may not use XCLAIM, XDEL; give the URL's user these rights"
     ) as caught:
-        await echo_app(url).make_worker(options=FAST).run()
+        await runs(echo_app(url).make_worker(options=FAST))
 
     assert caught.value.word == "NOPERM"
     assert "pw" not in str(caught.value)
@@ -184,7 +234,7 @@ async def test_the_set_of_queues_needs_a_right_too(own: Own, echo_app: Make) -> 
     url = allow(own(), "narrow", "~ns:{q}:* &* +@all")
 
     with pytest.raises(Rejected, match="refuses SREM: NOPERM"):
-        await echo_app(url).make_worker(options=FAST).run()
+        await runs(echo_app(url).make_worker(options=FAST))
 
 
 async def test_the_rights_that_the_docs_name_are_enough(own: Own, echo_app: Make) -> None:
