@@ -13,7 +13,7 @@
 -- @include now
 -- @include envelope
 -- @include bell
--- @include ttl
+-- @include prolong
 local stream, scheduled, retries, bodies, moved = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local promoter, workers, totals, dedupe = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local consumer, limit, rung, note = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
@@ -30,15 +30,6 @@ local function room()
   return math.max(0, math.min(limit, math.max(tonumber(ARGV[6]) - waiting, beside)))
 end
 
--- The dedupe key of a job that was due long ago must not end while it waits. A window ends all the same.
-local function prolong(job, meta)
-  if not string.find(meta, '"dk":', 1, true) then return end
-  local ok, object = pcall(cjson.decode, meta)
-  if not ok or type(object) ~= 'table' or type(object.dk) ~= 'string' or object.dw then return end
-  local key = dedupe .. object.dk
-  if redis.call('GET', key) == job then redis.call('PEXPIRE', key, KEY_TTL) end
-end
-
 -- Half of the bytes for each set: a flood in one cannot starve the other.
 local function promote(zset, most)
   local bytes = 0
@@ -50,7 +41,7 @@ local function promote(zset, most)
       local kind, body, meta = unpack_envelope(envelope)
       local entry = redis.call('XADD', stream, '*', 'kind', kind, 'body', body, 'meta', meta)
       redis.call('HSET', moved, job, entry)
-      prolong(job, meta)
+      prolong(dedupe, job, meta)
       bytes = bytes + #envelope
       count = count + 1
     else

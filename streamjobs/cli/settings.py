@@ -25,7 +25,7 @@ PATIENCE_S = 5.0
 """How long a command tries to reach the server."""
 _PAUSE_S = 0.2
 GENERAL = {"url", "namespace", "app", "color"}
-WORKER = {"queues", "concurrency", "processes", "lease", "sweep", "grace", "log_format"}
+WORKER = {"queues", "concurrency", "processes", "lease", "sweep", "grace", "allow_eviction", "log_format"}
 
 
 class Settings:

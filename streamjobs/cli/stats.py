@@ -9,7 +9,8 @@ from streamjobs.cli.commands import Command
 from streamjobs.cli.settings import settings
 
 if TYPE_CHECKING:
-    from streamjobs.operate.stats import QueueStats, ServerFacts, Snapshot
+    from streamjobs.core.server import ServerFacts
+    from streamjobs.operate.stats import QueueStats, Snapshot
 
 
 @click.command(cls=Command)

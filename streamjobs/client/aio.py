@@ -24,6 +24,8 @@ class _Lines:
         self.channels = channels
         self.idle: list[AsyncLine] = []
         self.busy: set[AsyncLine] = set()
+        self.waits: set[asyncio.Timeout] = set()
+        """The patience of each round under way."""
         self.room = asyncio.Semaphore(MOST_LINES)
 
 
@@ -95,12 +97,14 @@ class AsyncExecutor:
             closings = self._closings
             lines.busy.add(line)
             try:
-                replies = await self._round(line, packed)
+                replies = await self._round(lines, line, packed)
                 if missing := faults.unloaded(requests, replies):
-                    second = await self._round(line, faults.reload(requests, missing))
+                    second = await self._round(lines, line, faults.reload(requests, missing))
                     replies = faults.reloaded(replies, missing, second)
             finally:
                 lines.busy.discard(line)
+            if faults.demoted(replies):
+                await self.aclose()
             if closings != self._closings:
                 await line.disconnect(nowait=True)
             elif not any(isinstance(reply, faults.Lost) for reply in replies):
@@ -140,6 +144,15 @@ class AsyncExecutor:
         while idle:
             await idle.pop().disconnect()
 
+    async def reopen(self) -> None:
+        """Close every connection of this loop at once: the replies that are waited for count as lost. A later
+        request opens a new one.
+        """
+        for patience in self._lines().waits:
+            if not patience.expired():
+                patience.reschedule(0)
+        await self.aclose()
+
     def _lines(self) -> _Lines:
         loop = asyncio.get_running_loop()
         lines = self._loops.get(loop)
@@ -170,10 +183,12 @@ class AsyncExecutor:
             raise
         return line
 
-    async def _round(self, line: AsyncLine, packed: list[bytes]) -> list[Any]:
+    async def _round(self, lines: _Lines, line: AsyncLine, packed: list[bytes]) -> list[Any]:
         replies: list[Any] = []
+        patience = asyncio.timeout(self._timeout_s)
+        lines.waits.add(patience)
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with patience:
                 await line.send_packed_command([b"".join(packed)])
                 while len(replies) < len(packed):
                     replies.append(await _read(line))
@@ -183,6 +198,8 @@ class AsyncExecutor:
         except BaseException:
             await line.disconnect(nowait=True)
             raise
+        finally:
+            lines.waits.discard(patience)
         return replies
 
 

@@ -158,6 +158,14 @@ def _origin(error: BaseException) -> BaseException:
     return behind if isinstance(behind, OSError) and not isinstance(error, OSError) else error
 
 
+def demoted(replies: Sequence[Any]) -> bool:
+    """Say whether the server has become a replica. After a failover that leaves it up, its connections stay open
+    for ever, while new ones may lead to the new primary.
+    """
+    errors = [reply for reply in replies if isinstance(reply, Exception) and not isinstance(reply, Lost)]
+    return any(word(text(error) or "") == "READONLY" for error in errors)
+
+
 def unloaded(requests: Sequence[Request[Any]], replies: Sequence[Any]) -> list[int]:
     """Return which calls were not executed since the server did not know their script."""
     if any(isinstance(reply, Lost) for reply in replies):

@@ -71,6 +71,8 @@ class SyncExecutor:
             if missing := faults.unloaded(requests, replies):
                 second = self._round(line, faults.reload(requests, missing))
                 replies = faults.reloaded(replies, missing, second)
+            if faults.demoted(replies):
+                self.close()
             if closings != self._closings:
                 line.disconnect()
             elif not any(isinstance(reply, faults.Lost) for reply in replies):

@@ -119,7 +119,7 @@ class LeaseLost(StreamJobsError):
 
 
 class Refused(StreamJobsError):
-    """The state of the queue or of the job does not allow it; nothing was changed."""
+    """The state of the queue, of the job or of the server does not allow it; nothing was changed."""
 
 
 class QueueFull(Refused):

@@ -216,6 +216,7 @@ class WorkerKeywords(TypedDict, total=False):
     block: float | timedelta
     burst: bool
     strict: bool
+    allow_eviction: bool
 
 
 class WorkerOptions(msgspec.Struct, frozen=True):
@@ -234,6 +235,8 @@ class WorkerOptions(msgspec.Struct, frozen=True):
     """End when nothing waits, runs or retries."""
     strict: bool = False
     """Read a queue only when those given before it have no more; one passed over for long ages."""
+    allow_eviction: bool = False
+    """Start also on a server that deletes keys, and so jobs, when its memory is full."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= 100_000:

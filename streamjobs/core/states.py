@@ -62,6 +62,7 @@ MOVES: dict[str, frozenset[Move]] = {
     "purge": frozenset({(State.DEAD, None)}),
     "retire": frozenset(),
     "lookup": frozenset(),
+    "probe": frozenset(),
 }
 
 

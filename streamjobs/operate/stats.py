@@ -10,22 +10,12 @@ import msgspec
 
 from streamjobs.client.talk import Leniently, Talk
 from streamjobs.core.errors import NotFound, Rejected, StreamJobsError, Unavailable
-from streamjobs.protocol import upkeep, views
+from streamjobs.core.server import ServerFacts
+from streamjobs.protocol import server, upkeep, views
 from streamjobs.protocol.keys import RELEASED, QueueKeys
 
 LIVE_MS = 15_000
 """A worker not seen for so long counts as gone; a live one shows itself every 5 s."""
-
-
-class ServerFacts(msgspec.Struct, frozen=True):
-    """What the server says of itself; empty or 0 where it does not."""
-
-    engine: str = ""
-    version: str = ""
-    eviction: str = ""
-    used_bytes: int = 0
-    limit_bytes: int = 0
-    """0 for no limit."""
 
 
 class QueueStats(msgspec.Struct, frozen=True):
@@ -74,9 +64,7 @@ def snapshot(namespace: str, names: Sequence[str] = ()) -> Talk[Snapshot]:
     Raises:
         NotFound: a queue that was named is not there.
     """
-    known, now_ms, server, memory = yield Leniently(
-        [views.queue_names(namespace), upkeep.server_time(), views.facts("server"), views.facts("memory")]
-    )
+    known, now_ms, told = yield Leniently([views.queue_names(namespace), upkeep.server_time(), server.info()])
     known, now_ms = _must(known), _must(now_ms)
     keys = [QueueKeys(namespace, name) for name in names or known]
     replies = yield Leniently([request for one in keys for request in _requests(one)])
@@ -87,7 +75,7 @@ def snapshot(namespace: str, names: Sequence[str] = ()) -> Talk[Snapshot]:
     for stats in found:
         if stats.queue not in known and stats == QueueStats(stats.queue):
             raise NotFound(f"queue {stats.queue}: there is none in namespace {namespace}{views.there_are(known)}")
-    return Snapshot(now_ms, _facts(server, memory), found)
+    return Snapshot(now_ms, server.facts(told), found)
 
 
 def _requests(keys: QueueKeys) -> list[Any]:
@@ -166,25 +154,3 @@ def _or(reply: Any, instead: Any) -> Any:
         case Rejected() if "no such key" in str(reply).lower():
             return instead
     return _must(reply)
-
-
-def _facts(server: Any, memory: Any) -> ServerFacts:
-    """Return what is known; a server may keep INFO to itself."""
-    told: dict[str, str] = {}
-    for reply in (server, memory):
-        if isinstance(reply, dict):
-            told |= reply
-    engine = told.get("server_name") or ("redis" if "redis_version" in told else "")
-    version = told.get(f"{engine}_version") or told.get("redis_version", "")
-    return ServerFacts(
-        engine,
-        version,
-        told.get("maxmemory_policy", ""),
-        _number(told, "used_memory"),
-        _number(told, "maxmemory"),
-    )
-
-
-def _number(told: dict[str, str], name: str) -> int:
-    text = told.get(name, "")
-    return int(text) if text.isdigit() else 0

@@ -95,6 +95,11 @@ class QueueKeys:
         """The channel on which ids of ended jobs with a result wish are published."""
         return self.base + "done"
 
+    @cached_property
+    def probe(self) -> str:
+        """A key and a channel that nobody uses: what is tried on them shows whether it is allowed."""
+        return self.base + "probe"
+
     def dedupe(self, key: str) -> str:
         return f"{self.base}dedupe:{key}"
 

@@ -1,4 +1,4 @@
-"""What operators read: how much each queue holds, the dead jobs, and facts of the server."""
+"""What operators read: how much each queue holds, and the dead jobs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -84,16 +84,6 @@ def table(key: str) -> Command[dict[str, str]]:
 def _texts(raw: Sequence[bytes]) -> dict[str, str]:
     words = [word.decode("utf-8", "replace") for word in raw]
     return dict(zip(words[::2], words[1::2], strict=True))
-
-
-def facts(section: str) -> Command[dict[str, str]]:
-    """Read one section of INFO."""
-    return Command(["INFO", section], _facts)
-
-
-def _facts(raw: bytes) -> dict[str, str]:
-    lines = raw.decode("utf-8", "replace").splitlines()
-    return dict(line.split(":", 1) for line in lines if ":" in line)
 
 
 def dead_rows(keys: QueueKeys, newest: str, oldest: str, most: int) -> Command[list[Row]]:

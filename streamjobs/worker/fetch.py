@@ -7,17 +7,22 @@ the rate measured here, so that no-op jobs come 500 at a time and a ten-minute j
 import asyncio
 from collections.abc import Sequence
 from time import monotonic
+from typing import TypeVar
 
 from streamjobs.client.aio import AsyncExecutor
+from streamjobs.client.connect import REPLY_SECONDS
 from streamjobs.core.errors import StreamJobsError, Unavailable
 from streamjobs.core.failpoints import failpoint
 from streamjobs.protocol import leases
+from streamjobs.protocol.calls import Request
 from streamjobs.protocol.intake import MAX_BATCH_JOBS
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.order import Order, Shares, Strict
 from streamjobs.worker.run import Runner
 from streamjobs.worker.start import Starter
 from streamjobs.worker.station import Station
+
+T = TypeVar("T")
 
 PATIENCE_MS = 1000
 """Block at most this long where the server cannot be told to end a read."""
@@ -55,9 +60,19 @@ class Fetcher:
         self._measured = 0
         self._blocked = False
         self._reads = 0
+        self._asked = 0
+        self.asking = 0
+        """The number of the request that is under way; 0 between two."""
+        self.within_s = 0.0
+        """How long that may take, on a connection that works."""
         self.reclaimed = 0
         self.idle = False
         """The last read found nothing."""
+
+    @property
+    def fresh(self) -> list[WorkerQueue]:
+        """The queues whose fresh entries are read here."""
+        return self._queues
 
     async def tick(self) -> float:
         """Claim once; waits for a free slot first, and on the server for work."""
@@ -78,8 +93,31 @@ class Fetcher:
                 raise
             # The group or the stream is gone: at 0 nothing that waits is passed over.
             for queue in self._queues:
-                await self._executor.run(leases.join(queue.keys, queue.lease_ms))
+                await self._ask(self._executor, leases.join(queue.keys, queue.lease_ms))
         return 0
+
+    async def _ask(self, executor: AsyncExecutor, request: Request[T]) -> T:
+        """Run a request, so that the watchdog sees one that does not come to an end."""
+        [reply] = await self._ask_all(executor, [request])
+        if isinstance(reply, StreamJobsError):
+            raise reply
+        return reply
+
+    async def _ask_all(self, executor: AsyncExecutor, requests: Sequence[Request[T]]) -> list[T | StreamJobsError]:
+        self._asked += 1
+        self.asking = self._asked
+        self.within_s = self._block_ms / 1000 if executor is self._reader else REPLY_SECONDS
+        try:
+            return await executor.run_all(requests)
+        finally:
+            self.asking = 0
+
+    async def start_over(self) -> None:
+        """Go on on another connection, wherever the loop waits. What a read that is left alone has claimed comes
+        back by a sweep, uncharged.
+        """
+        self._starter.room.set()
+        await self._reader.reopen()
 
     async def _room(self) -> int:
         """Return how many claims are wanted, waiting for a slot while there are none."""
@@ -122,16 +160,16 @@ class Fetcher:
         try:
             wanted = next(asks)
             while True:
-                came = await self._ask(wanted)
+                came = await self._read_each(wanted)
                 found = found or any(came)
                 wanted = asks.send(came)
         except StopIteration:
             return found
 
-    async def _ask(self, wanted: Sequence[tuple[WorkerQueue, int]]) -> list[int]:
+    async def _read_each(self, wanted: Sequence[tuple[WorkerQueue, int]]) -> list[int]:
         sent_at = monotonic()
         requests = [leases.read([queue.keys.stream], self._consumer, most, None) for queue, most in wanted]
-        replies = await self._executor.run_all(requests)
+        replies = await self._ask_all(self._executor, requests)
         failpoint("worker.after_claim")
         came = []
         for (queue, _), reply in zip(wanted, replies, strict=True):
@@ -153,7 +191,7 @@ class Fetcher:
         self._blocked = True
         sent_at = monotonic()
         try:
-            reply = await self._reader.run(leases.read(streams, self._consumer, count, self._block()))
+            reply = await self._ask(self._reader, leases.read(streams, self._consumer, count, self._block()))
         finally:
             self._blocked = False
         failpoint("worker.after_claim")
@@ -174,7 +212,7 @@ class Fetcher:
         free = self._starter.free()
         if queue.rung and free > 0:
             queue.rung = False
-            taken = await self._executor.run(leases.take(queue.keys, self._consumer, free, monotonic()))
+            taken = await self._ask(self._executor, leases.take(queue.keys, self._consumer, free, monotonic()))
             left = self._starter.left
             self._starter.add(queue, taken)
             # There may be more than fitted. But what was left to another process is in the set again, and would
@@ -188,9 +226,8 @@ class Fetcher:
         while (free := self._starter.free()) > 0:
             most = min(free, leases.RECLAIM_MOST)
             now = monotonic()
-            swept = await self._executor.run(
-                leases.reclaim(queue.keys, self._consumer, queue.lease_ms, queue.cursor, most, now)
-            )
+            reclaim = leases.reclaim(queue.keys, self._consumer, queue.lease_ms, queue.cursor, most, now)
+            swept = await self._ask(self._executor, reclaim)
             failpoint("worker.after_reclaim")
             queue.cursor = swept.cursor
             self.reclaimed += len(swept.claims)

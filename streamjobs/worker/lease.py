@@ -40,8 +40,17 @@ class LeaseKeeper:
         self._asked_at: float | None = None
         """When the loop was asked for a sign of life that it has not given."""
         self._default_ms = station.options.ms("lease")
+        self._unanswered = 0
+        """Rounds since then."""
         self._thread = threading.Thread(target=self._run, name="streamjobs-lease", daemon=True)
         self.renewed = 0
+
+    @property
+    def loop_still_s(self) -> float:
+        """For how long at least the event loop has not moved while this thread did: where the whole process
+        stood still, that is not its fault.
+        """
+        return self._unanswered * self._every_s()
 
     def start(self) -> None:
         """Begin; `stop` ends it."""
@@ -110,7 +119,9 @@ class LeaseKeeper:
         if self._asked_at is None:
             self._asked_at = monotonic()
             self._in_loop(self._answer)
-        elif (silent_s := monotonic() - self._asked_at) > BLOCKED_S:
+            return
+        self._unanswered += 1
+        if (silent_s := monotonic() - self._asked_at) > BLOCKED_S:
             who = self._running_now()
             self._complaints.say(
                 "blocked",
@@ -121,6 +132,7 @@ class LeaseKeeper:
 
     def _answer(self) -> None:
         self._asked_at = None
+        self._unanswered = 0
 
     def _running_now(self) -> Execution | None:
         task = asyncio.current_task(self._loop)

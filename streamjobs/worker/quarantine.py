@@ -9,6 +9,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from streamjobs.client.aio import AsyncExecutor
+from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.run import Runner
 from streamjobs.worker.start import Starter
@@ -36,6 +37,11 @@ class Quarantine(Fetcher):
         self._idle_s = idle_s
         self._found = 0
         self._found_at = monotonic()
+
+    @property
+    def fresh(self) -> list[WorkerQueue]:
+        """None: others read what is fresh."""
+        return []
 
     async def tick(self) -> float:
         """Claim what is silent, as far as there is a slot for it; return the seconds until the next sweep."""

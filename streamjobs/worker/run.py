@@ -46,7 +46,7 @@ class Runner:
         self.finished = 0
         """Jobs that have ended here, whatever came of them; grows for as long as the worker lives."""
         self.on_end: Callable[[], None] = lambda: None
-        """Called after each end, for whoever waits for a free slot."""
+        """Called after each end, also of a handler that was abandoned, for whoever waits for a free slot."""
 
     def prepare(self, execution: Execution, clock: ServerClock) -> bool:
         """Find the handler of a claim; False, and the claim settled, when none here can run it, or it has expired."""
@@ -118,6 +118,8 @@ class Runner:
         execution.task = None
         if execution.abandoned:
             self.stuck -= 1
+            # Its slot may have been among those that were not replaced.
+            self.on_end()
             return
         self.running -= 1
         self.finished += 1

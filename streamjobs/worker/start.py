@@ -80,6 +80,8 @@ class Starter:
         self._empty = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self.stopping = False
+        self.added = 0
+        """Claims that came here; grows for as long as the worker lives."""
         self.room = asyncio.Event()
         """Set when a job ends; whoever waits for a slot clears it."""
         runner.on_end = self._on_end
@@ -115,6 +117,7 @@ class Starter:
 
     def add(self, queue: WorkerQueue, claims: list[Claim]) -> None:
         """Take claims in, and start what can be started."""
+        self.added += len(claims)
         add, ready = queue.add, self._ready
         for claim in claims:
             execution = add(claim)

@@ -33,8 +33,8 @@ FALSE_STARTS = 5
 AT_ONCE_S = 5.0
 """How long children that were told to end at once have for it."""
 FAILED = 1
-FOR_GOOD = (2, 3)
-"""Exit codes of a child that could not start and never will: wrong usage, a server that refuses."""
+FOR_GOOD = (2, 3, 5)
+"""Exit codes of a child that could not start and never will: wrong usage, a server that refuses or is refused."""
 
 
 class CrashedAtStart(StreamJobsError):
@@ -117,8 +117,8 @@ class Supervisor:
         """Keep the children until the end; return the exit code for them all.
 
         Returns:
-            0 after a clean end, 1 if a child's was not, 128 + the signal after a second one, 2 or 3 when no
-            child could ever start for that reason.
+            0 after a clean end, 1 if a child's was not, 128 + the signal after a second one, 2, 3 or 5
+            when no child could ever start for that reason.
 
         Raises:
             CrashedAtStart: the children die again and again before they work.

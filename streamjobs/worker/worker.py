@@ -20,6 +20,7 @@ from streamjobs.core.subscription import Subscription, weight_of
 from streamjobs.protocol import leases
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker.burst import Burst
+from streamjobs.worker.check import check
 from streamjobs.worker.cron import Scheduler
 from streamjobs.worker.deadlines import Deadlines
 from streamjobs.worker.discovery import Discovery
@@ -34,6 +35,7 @@ from streamjobs.worker.settle import Settler
 from streamjobs.worker.start import Duty, Starter
 from streamjobs.worker.station import Station, new_consumer
 from streamjobs.worker.upkeep import Upkeep
+from streamjobs.worker.watchdog import Watchdog
 from streamjobs.worker.winddown import WindDown, end, end_run
 
 log = logging.getLogger("streamjobs.worker")
@@ -65,6 +67,8 @@ class Worker:
         self._options = options
         self._lifespan = lifespan
         self._rules = rules
+        self._watchdog: Watchdog | None = None
+        self._ended = False
         # Who only runs what there is, or only suspects, leaves the slots to others.
         schedules = not options.burst and duty is not Duty.SUSPECTS
         self._crons = [cron for cron in crons if schedules and weight_of(cron.job.queue, queues)]
@@ -85,6 +89,22 @@ class Worker:
         self.on_left: Callable[[], None] = lambda: None
         """Called after each suspect that was left to another process."""
 
+    @property
+    def live(self) -> bool:
+        """Whether it makes progress, or has reason not to: an idle queue, full slots, a server that is away, an
+        end under way. A process whose worker is not live should be started again. Any thread may ask.
+        """
+        return not self.trouble
+
+    @property
+    def trouble(self) -> str:
+        """Why it is not live; "" while it is."""
+        if self._ended:
+            return "it has ended"
+        if self._watchdog is None or self._stopping.is_set():
+            return ""
+        return self._watchdog.trouble
+
     def stop(self) -> None:
         """Start nothing more, give running handlers the grace time, then end. Harmless to repeat."""
         self._stopping.set()
@@ -98,10 +118,18 @@ class Worker:
         """Work until stopped; return whether every handler ended within the grace time.
 
         Raises:
-            Rejected: the server refuses what the worker must do (password, rights, a key of a wrong type).
+            Rejected: the server is too old, or refuses what the worker must do (password, rights, a key of a
+                wrong type).
+            Refused: the server deletes jobs when its memory is full, and `allow_eviction` is not set.
         """
-        if not await self._join():
-            return True
+        try:
+            if not await self._join():
+                return True
+            return await self._work()
+        finally:
+            self._ended = True
+
+    async def _work(self) -> bool:
         async with AsyncExitStack() as stack:
             state = await stack.enter_async_context(self._lifespan()) if self._lifespan else None
             settler = Settler(self._station)
@@ -112,7 +140,7 @@ class Worker:
             keeper = LeaseKeeper(self._station, self._lease_executor(stack), self._verdict)
             keeper.start()
             try:
-                return await self._serve(stack, settler, runner)
+                return await self._serve(stack, settler, runner, keeper)
             finally:
                 keeper.stop()
                 log.info(
@@ -129,7 +157,7 @@ class Worker:
         return executor
 
     async def _join(self) -> bool:
-        """Reach the server, make the groups, settle on leases; False when stopped before that worked."""
+        """Reach the server, see that it is fit, make the groups, settle on leases; False when stopped before."""
         backoff = Backoff(self._station.random)
         stopped = asyncio.create_task(self._stopping.wait())
         try:
@@ -142,6 +170,8 @@ class Worker:
                         return True
                 except HEALABLE as error:
                     self._station.complaints.trying_on("cannot start yet", error)
+                    # The next connection may lead to another server.
+                    await self._station.executor.aclose()
                     await until(self._stopping, backoff.pause_s())
                 finally:
                     await end([joining])
@@ -150,6 +180,9 @@ class Worker:
             await end([stopped])
 
     async def _join_queues(self) -> None:
+        keys = [queue.keys for queue in self._queues]
+        where, allow = self._connections.target.text, self._options.allow_eviction
+        await check(self._station.executor, where, keys, allow_eviction=allow)
         for queue in self._queues:
             await self._join_queue(queue)
         await self._discovery.look()
@@ -166,7 +199,7 @@ class Worker:
                 wanted / 1000,
             )
 
-    async def _serve(self, stack: AsyncExitStack, settler: Settler, runner: Runner) -> bool:
+    async def _serve(self, stack: AsyncExitStack, settler: Settler, runner: Runner, keeper: LeaseKeeper) -> bool:
         station, options = self._station, self._options
         reader = self._connections.aio(block_ms=options.ms("block"))
         sleeper = self._connections.aio(block_ms=round(LONGEST_S * 1000))
@@ -174,7 +207,8 @@ class Worker:
         stack.push_async_callback(sleeper.aclose)
         starter = Starter(station, runner, settler, self._duty, self.on_left)
         fetcher, promoter = self._fetching(reader, sleeper, starter, runner)
-        services: list[Service] = [Deadlines(station, runner, starter), Upkeep(station)]
+        self._watchdog = Watchdog(station, fetcher, starter, runner, keeper)
+        services: list[Service] = [Deadlines(station, runner, starter), Upkeep(station), self._watchdog]
         if self._patterns:
             self._discovery.found = fetcher.nudge
             services.append(self._discovery)

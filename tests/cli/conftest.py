@@ -2,6 +2,7 @@
 
 import pytest
 
+from streamjobs.cli.settings import GENERAL, WORKER
 from tests.cli.support import Line
 
 
@@ -14,7 +15,7 @@ def line(server_url: str, namespace: str) -> Line:
 @pytest.fixture(autouse=True)
 def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing of this machine's environment decide."""
-    for name in ("URL", "NAMESPACE", "APP", "QUEUES", "CONCURRENCY", "LEASE", "SWEEP", "GRACE", "LOG_FORMAT", "COLOR"):
-        monkeypatch.delenv(f"STREAMJOBS_{name}", raising=False)
+    for name in GENERAL | WORKER:
+        monkeypatch.delenv(f"STREAMJOBS_{name.upper()}", raising=False)
     for name in ("REDIS_URL", "NO_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from streamjobs.client import Connections
-from streamjobs.core.errors import MissingExtra, NotFound, Rejected, StreamJobsError, Unavailable
+from streamjobs.core.errors import MissingExtra, NotFound, OutcomeUnknown, Rejected, StreamJobsError, Unavailable
 from streamjobs.protocol import scripts
 from streamjobs.protocol.calls import Call, Command, Request
 from tests.client.words import command, raw
@@ -251,6 +251,20 @@ async def test_closing_ends_busy_connections_with_their_request(aio: Connections
     await aio.aio().run(command("RPUSH", key, "x"))
 
     assert await reading == [key.encode(), b"x"]
+    assert await reader.run(command("PING")) == b"PONG"
+
+
+async def test_reopening_waits_for_no_reply(aio: Connections, key: str) -> None:
+    reader = aio.aio(block_ms=60_000)
+    reading = asyncio.create_task(reader.run(command("BLPOP", key, 60)))
+    await asyncio.wait([reading], timeout=0.1)
+    assert not reading.done()
+
+    await reader.reopen()
+    await reader.reopen()
+
+    with pytest.raises(OutcomeUnknown, match="no reply to BLPOP"):
+        await asyncio.wait_for(reading, 10)
     assert await reader.run(command("PING")) == b"PONG"
 
 

@@ -101,6 +101,29 @@ def test_lost_reply_is_unknown_and_nothing_is_repeated(calls: Callable[[str], Ca
         assert peer.requests.count([b"INCR", b"n"]) == 1
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        b"-READONLY You can't write against a read only replica.\r\n",
+        b"-ERR Error running script (call to f_1): @user_script:9: -READONLY You can't write\r\n",
+    ],
+    ids=["command", "script of 6.2"],
+)
+def test_a_server_that_became_a_replica_is_left_for_where_its_name_leads_now(
+    calls: Callable[[str], Caller], refusal: bytes
+) -> None:
+    with Peer([OK, refusal, OK, SECOND, SECOND]) as peer:
+        caller = calls(peer.url)
+
+        [error] = caller.run_all(command("INCR", "n"))
+        replies = [*caller.run_all(command("GET", "n")), *caller.run_all(command("GET", "n"))]
+
+        assert isinstance(error, Unavailable)
+        assert (error.word, replies) == ("READONLY", [b"SECOND", b"SECOND"])
+        greetings = [request for request in peer.requests if request[0] == b"CLIENT"]
+        assert len(greetings) == 2
+
+
 def test_next_request_opens_another_connection(calls: Callable[[str], Caller]) -> None:
     with Peer([OK, CUT, OK, SECOND]) as peer:
         caller = calls(peer.url)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.cron import Cron, Due, Every, Turn
 from streamjobs.core.job import Claim, Job, Meta
-from streamjobs.protocol import crons, effects, intake, leases, settle, upkeep
+from streamjobs.protocol import crons, effects, intake, leases, server, settle, upkeep
 from streamjobs.protocol.calls import Call, Command
 from streamjobs.protocol.intake import Batch
 from streamjobs.protocol.keys import QueueKeys
@@ -60,6 +60,7 @@ def beginning() -> Iterator[Step]:
     """Set the last ids far ahead of any clock, so that every id is the same everywhere; make the group."""
     for key in (KEYS.stream, KEYS.ids, KEYS.dead):
         yield "a last id ahead of the clock", command("XADD", key, "MAXLEN", "0", "4000000000000-0", "x", "")
+    yield "a worker tries what it will need: nothing is refused", server.probe(KEYS)
     yield "a worker joins: the group begins at 0, and the lease is its own", leases.join(KEYS, 15_000)
 
 

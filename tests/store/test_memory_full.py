@@ -7,7 +7,7 @@ import pytest
 from streamjobs.core.cron import Cron, Due, Every, Turn
 from streamjobs.core.errors import Unavailable
 from streamjobs.core.job import Claim, Job
-from streamjobs.protocol import crons, effects, intake, leases, upkeep
+from streamjobs.protocol import crons, effects, intake, leases, server, upkeep
 from tests.store.support import Store, death, delayed, ending, job, job_of, later
 
 
@@ -69,8 +69,10 @@ def test_a_worker_joins_and_makes_a_lost_group_anew(real: Store, fill: Callable[
     real.lose_group()
     fill()
 
+    denied = real.run(server.probe(real.keys))
     joined = real.run(leases.join(real.keys, 700))
 
+    assert denied == []
     assert joined.lease_ms == 700
     assert [claim.entry.decode() for claim in real.claim("a")] == [id_]
 

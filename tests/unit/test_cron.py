@@ -1,6 +1,6 @@
 """When crons are due, and what follows from slots that were missed."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 from typing import Any
 from zoneinfo import ZoneInfo

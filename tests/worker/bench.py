@@ -26,7 +26,7 @@ class Bench:
         self._server = queue
         self.queue = WorkerQueue(queue.keys, 60_000)
         options = msgspec.structs.replace(FAST, concurrency=concurrency, block=0.01)
-        station = Station(app.connections.aio(), app.namespace, [self.queue], options, "me", Random(1))
+        self.station = station = Station(app.connections.aio(), app.namespace, [self.queue], options, "me", Random(1))
         self.settler = Settler(station)
         self.runner = Runner(app.registry.all(), (), self.settler, Random(1))
         self.left: list[None] = []

@@ -18,6 +18,7 @@ from streamjobs import StreamJobs
 from streamjobs.core.options import EnqueueOptions
 from streamjobs.core.retry import Exponential
 from streamjobs.worker.supervise import CrashedAtStart, Supervisor
+from tests.servers import Server
 from tests.worker.support import Queue, make_app
 
 ROOT = Path(__file__).parents[2]
@@ -269,6 +270,16 @@ def test_what_can_never_start_is_said_once(start: Start, app: str, words: list[s
 
     assert group.end() == 2
     assert (group.count("^error: "), group.count(said), len(group.said)) == (1, 1, 1)
+
+
+def test_case_F10_a_server_that_deletes_jobs_is_refused_once_for_all_children(
+    start: Start, server_binary: Path
+) -> None:
+    with Server(server_binary, args=("--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru")) as server:
+        group = start("-w", "3", "--url", server.url)
+
+        assert group.end() == 5
+    assert (group.count("^error: .*allkeys-lru"), len(group.said)) == (1, 1)
 
 
 async def test_it_gives_up_when_no_child_comes_as_far_as_to_work() -> None:
