@@ -24,7 +24,8 @@ def look(queues: Sequence[QueueKeys]) -> Talk[list[Finding]]:
     [told] = yield Leniently([server.info()])
     facts = server.facts(told)
     findings = [role(facts), version(facts), eviction(facts)]
-    if findings[0].level is not Level.FAIL:
+    # A worker whose patterns fit no queue yet has no keys to try its rights on.
+    if queues and findings[0].level is not Level.FAIL:
         bell = upkeep.wait_for_bell([queues[0].probe], 0.01)
         *refused, _, _ = yield [*map(server.probe, queues), server.probe_names(queues[0].namespace), bell]
         findings.append(rights(command for commands in refused for command in commands))
