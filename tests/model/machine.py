@@ -25,7 +25,7 @@ OPERATIONS = "cancel replay replay purge reschedule reschedule".split()
 # worth telling need nearly all of these.
 FETCHES = "claim claim run_due run_due run_due take take sweep".split()
 MISHAPS = "crash crash crash silence send_again lose_scripts lose_group".split()
-ON_CLAIMS = {*SETTLEMENTS, "start", "give_up", "overtake"}
+ON_CLAIMS = {*SETTLEMENTS, "start", "give_up", "outdate", "overtake"}
 
 
 def _of(name: str) -> st.SearchStrategy[str]:
@@ -88,7 +88,8 @@ class Histories(RuleBasedStateMachine):
         story = self.story
         if deed in ON_CLAIMS:
             if story.claims:
-                getattr(story, deed)(*self._claim(pick, late), delay)
+                claim = self._of_latest(pick) if deed in ("outdate", "overtake") else self._claim(pick, late)
+                getattr(story, deed)(*claim, delay)
         elif deed in OPERATIONS:
             getattr(story, deed)(self._job(pick, deed))
         elif deed in ("enqueue", "schedule", "send_again"):
@@ -101,7 +102,7 @@ class Histories(RuleBasedStateMachine):
             if deed == "crash":
                 story.sweep(consumer, 3)
         elif deed == "lapse":
-            story.lapse(keys[0])
+            story.lapse(pick)
         elif deed == "lose_scripts":
             story.lose_scripts()
         elif deed == "lose_group":
@@ -122,6 +123,11 @@ class Histories(RuleBasedStateMachine):
         held = [] if late else self.story.held()
         claims = held or self.story.claims
         return claims[-1 - pick % len(claims)]
+
+    def _of_latest(self, pick: int) -> tuple[str, Claim]:
+        """Return a claim of a job that takes newer arguments and is held, if there is one."""
+        claims = [one for one in self.story.held() if decode_meta(one[1].meta).latest]
+        return claims[pick % len(claims)] if claims else self._claim(pick, 0)
 
     @invariant()
     def each_job_is_where_the_model_has_it_and_nothing_else_is_there(self) -> None:
@@ -197,17 +203,16 @@ class Histories(RuleBasedStateMachine):
 class KeyedHistories(Histories):
     """The same with a key for nearly every job, of each mode, and all that can befall a key."""
 
-    KEYS = ("", "k", "s", "n", "n", "n", "w")
+    KEYS = ("", "k", "s", "n", "n", "w", "w")
     DEEDS = (
         *"enqueue enqueue enqueue schedule claim claim run_due run_due take sweep".split(),
-        *"start start start complete complete complete fail bury snooze release give_up renew".split(),
-        *"crash crash silence send_again lapse cancel replay purge overtake".split(),
+        *"start start complete complete complete fail bury bury snooze release give_up renew".split(),
+        *"crash crash silence send_again lapse lapse cancel replay replay purge outdate outdate overtake".split(),
     )
     WANTED = (
         "duplicate refused",
         "taken over",
         "cancelled while running",
-        "replayed",
         "refused by a window after the end",
         "key freed at the start",
         "newest arguments taken",

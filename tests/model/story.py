@@ -244,17 +244,22 @@ class Story:
                 one.marks += 1
             one.marked_at = claim.deliveries
 
-    def overtake(self, consumer: str, claim: Claim, _: int) -> None:
-        """Let newer arguments come while this runs, another take over and start with them, and then let it end."""
+    def outdate(self, consumer: str, claim: Claim, _: int = 0) -> bool:
+        """Let newer arguments come while this runs, if it takes any; return whether they did."""
         meta = decode_meta(claim.meta)
         if not meta.latest or not self._held(consumer, claim) or not self.start(consumer, claim):
-            return
+            return False
         self.enqueue([meta.dedupe_key] * 3)
-        self.fall_silent(0, self._held(consumer, claim))
-        self.sweep("d", 100)
-        for other in [other for name, other in self.held() if name == "d" and other.entry == claim.entry]:
-            self.start("d", other)
-        self.complete(consumer, claim)
+        return True
+
+    def overtake(self, consumer: str, claim: Claim, _: int) -> None:
+        """As `outdate`; then another takes over and starts with them, and this one ends."""
+        if self.outdate(consumer, claim):
+            self.fall_silent(0, self._held(consumer, claim))
+            self.sweep("d", 100)
+            for other in [other for name, other in self.held() if name == "d" and other.entry == claim.entry]:
+                self.start("d", other)
+            self.complete(consumer, claim)
 
     def _later(self, claim: Claim, delay: int, **changes: Any) -> Any:
         meta = decode_meta(claim.meta)
@@ -308,11 +313,13 @@ class Story:
 
     # What befalls the server.
 
-    def lapse(self, key: str) -> None:
-        """Let the TTL of a dedupe key pass, whoever holds it."""
-        if key:
+    def lapse(self, pick: int) -> None:
+        """Let the TTL of a dedupe key pass, and another job take it at once."""
+        if held := sorted(self.model.keys):
+            key = held[pick % len(held)]
             self.store.command("DEL", self.store.keys.dedupe(key))
-            self.model.keys.pop(key, None)
+            del self.model.keys[key]
+            self.enqueue([key])
 
     def lose_scripts(self) -> None:
         self.store.command("SCRIPT", "FLUSH")

@@ -12,7 +12,7 @@ from tests.model.machine import Histories, KeyedHistories
 STEPS = 40
 
 
-@pytest.mark.parametrize(("machine", "examples"), [(Histories, 120), (KeyedHistories, 80)])
+@pytest.mark.parametrize(("machine", "examples"), [(Histories, 120), (KeyedHistories, 100)])
 @pytest.mark.parametrize("server_url", list(BINARIES)[:1], indirect=True)
 def test_every_history_ends_as_the_model_says(server_url: str, machine: type[Histories], examples: int) -> None:
     class OnThisServer(machine):  # type: ignore[valid-type,misc]
