@@ -1,6 +1,6 @@
 """When crons are due, and what follows from slots that were missed."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -121,6 +121,16 @@ def test_slots_of_any_expression_are_those_of_the_reference(expr: str, tz: str, 
     agree(expr, tz, begin, begin + timedelta(hours=50))
 
 
+@pytest.mark.parametrize("expr", ["*/30 23 * * *", "30 23 * * *", "*/20 * * * *", "0 0 * * *"])
+def test_a_minute_after_midnight_clocks_went_back_to_the_day_before(expr: str) -> None:
+    agree(expr, "America/St_Johns", datetime(2010, 11, 6, tzinfo=UTC), datetime(2010, 11, 9, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("expr", ["*/30 23 * * *", "30 23 30 12 *", "*/20 * * * *", "0 0 * * *"])
+def test_a_day_that_was_left_out(expr: str) -> None:
+    agree(expr, "Pacific/Apia", datetime(2011, 12, 29, tzinfo=UTC), datetime(2012, 1, 1, tzinfo=UTC))
+
+
 def test_slots_of_an_interval_are_the_same_whoever_looks_when() -> None:
     assert list(islice(Every(90).after(NOON), 2)) == [NOON + 90_000, NOON + 180_000]
     assert list(islice(Every(90).after(NOON + 89_999), 1)) == [NOON + 90_000]
@@ -209,6 +219,14 @@ def test_who_comes_back_in_time_for_a_slot_runs_it_as_any_other(catch_up: str) -
 
     assert [(run.slot_ms, run.late_ms) for run in turn.runs] == [(NOON, 0)]
     assert turn.passed == 2
+
+
+def test_of_several_slots_in_time_one_is_run_unless_all_are_wanted() -> None:
+    """A worker that hung for five seconds, with a slot in each of them."""
+    for catch_up, runs in (("once", 1), ("none", 1), ("all", 5)):
+        turn = cron(catch_up, every=1).turn(NOON - 5000, NOON)
+
+        assert (len(turn.runs), turn.passed, turn.runs[-1].slot_ms) == (runs, 5 - runs, NOON)
 
 
 def test_catching_up_has_an_end() -> None:
