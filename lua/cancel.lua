@@ -22,7 +22,7 @@ local count = counters(KEYS[9], KEYS[10], now_ms(ARGV[1]))
 
 local function from_stream(job, id)
   local row = pending(stream, id)
-  local was = row and row[2] ~= 'released' and 'RUNNING' or 'WAITING'
+  local was = runs(row) and 'RUNNING' or 'WAITING'
   leave(stream, id, moved, job, suspects)
   redis.call('SREM', released, id)
   return was

@@ -16,9 +16,8 @@ local job = ARGV[1]
 
 local function in_stream(id, fields)
   local row = pending(stream, id)
-  local runs = row and row[2] ~= 'released'
   local found = {
-    'state', runs and 'running' or 'waiting', 'entry', id, 'kind', fields.kind or '',
+    'state', runs(row) and 'running' or 'waiting', 'entry', id, 'kind', fields.kind or '',
     'body', fields.body or '', 'meta', fields.meta or '',
   }
   if row then

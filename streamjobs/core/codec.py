@@ -36,6 +36,7 @@ _UNENCODABLE = (TypeError, ValueError, NotImplementedError, OverflowError, Recur
 """What encoding, and decoding what was encoded, may raise."""
 
 _encoder = msgspec.json.Encoder(enc_hook=_enc_hook)
+_key_encoder = msgspec.json.Encoder(enc_hook=_enc_hook, order="deterministic")
 _meta_decoder = msgspec.json.Decoder(Meta)
 
 
@@ -66,6 +67,8 @@ class Signature:
         self._keyword_only = any(p.kind is p.KEYWORD_ONLY for p in parameters)
         self.positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
         """Names of the arguments that can be given by position, in order."""
+        self.names = [p.name for p in parameters]
+        """Names of all arguments."""
         self._returns = hints.get("return", Any)
         self.struct = self._build(parameters, hints)
         self._decoder = msgspec.json.Decoder(self.struct, dec_hook=_dec_hook)
@@ -204,6 +207,11 @@ def _reason(error: BaseException) -> str:
 def encode_json(value: Any) -> bytes:
     """Return a value of our own as JSON; it needs no checks."""
     return _encoder.encode(value)
+
+
+def encode_key(value: Any) -> bytes:
+    """Return an argument as JSON that is the same for equal values: members of objects and sets are sorted."""
+    return _key_encoder.encode(value)
 
 
 def encode_object(values: dict[str, Any], what: str) -> bytes:

@@ -8,6 +8,7 @@ import msgspec
 
 from streamjobs.core import names
 from streamjobs.core.errors import InvalidOption
+from streamjobs.core.limits import Concurrencies, Limit, Rates, limits
 from streamjobs.core.retry import Retry
 
 DEFAULT_QUEUE = "default"
@@ -18,19 +19,21 @@ class JobOptions(msgspec.Struct, frozen=True):
     """What holds for every job of a kind; also the app's defaults for kinds that say nothing.
 
     `timeout`: seconds a run may take, None for no limit. `result_ttl`: seconds a result is kept, 0
-    for not at all.
+    for not at all. `rate`, `concurrency`: limits over all workers of a queue (docs/flow.md).
     """
 
     queue: str = DEFAULT_QUEUE
     timeout: float | timedelta | None = 600.0
     retry: Retry = Retry()
     result_ttl: float | timedelta = 0
+    rate: Rates = None
+    concurrency: Concurrencies = None
 
     def __post_init__(self) -> None:
         names.check_name(self.queue, "queue")
         if not isinstance(self.retry, Retry):
             raise InvalidOption(f"retry={self.retry!r:.80}: expected streamjobs.Retry(...)")
-        _ = self.timeout_s, self.result_ttl_ms
+        _ = self.timeout_s, self.result_ttl_ms, self.limits
 
     def changed(self, keywords: Mapping[str, Any]) -> "JobOptions":
         """Return these options with some fields changed.
@@ -50,6 +53,11 @@ class JobOptions(msgspec.Struct, frozen=True):
     def result_ttl_ms(self) -> int:
         """How long a result is kept; 0 for not at all."""
         return result_ttl_ms(self.result_ttl)
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """All limits of the kind."""
+        return limits(self.rate, self.concurrency)
 
 
 def result_ttl_ms(value: float | timedelta) -> int:

@@ -132,7 +132,7 @@ def reclaim(
     """Claim at most `most` entries silent for a lease, in one step of a sweep from `cursor` on."""
     return Call(
         "reclaim",
-        [keys.stream, keys.released, keys.suspects, keys.totals],
+        [keys.stream, keys.released, keys.suspects, keys.totals, keys.line],
         [clock, consumer, lease_ms, cursor, most, RECLAIM_WINDOW],
         lambda raw: Swept(raw[0].decode(), _claimed(raw[1:], now, consumer)),
     )

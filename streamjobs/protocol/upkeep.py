@@ -23,6 +23,8 @@ class Promoted(msgspec.Struct, frozen=True):
     """Whether this worker is the one that sleeps until the next due time."""
     now_ms: int
     """The server's time."""
+    woken: int = 0
+    """How many waited in a lane and may go on: they are to be taken like what was given back."""
 
 
 class Replay(msgspec.Struct, frozen=True):
@@ -38,13 +40,16 @@ class Replay(msgspec.Struct, frozen=True):
 def promote(
     keys: QueueKeys, consumer: str, *, rung: bool, note: str, most: int = PROMOTE_MOST, clock: str = ""
 ) -> Call[Promoted]:
-    """Move due jobs to the stream; `note` is kept beside the time this worker was last seen."""
+    """Move due jobs to the stream, and let go who waits in a lane with room.
+
+    `note` is kept beside the time this worker was last seen.
+    """
     named = [keys.stream, keys.scheduled, keys.retries, keys.bodies, keys.moved, keys.promoter]
     return Call(
         "promote",
-        [*named, keys.workers, keys.totals],
+        [*named, keys.workers, keys.totals, *keys.lanes],
         [clock, consumer, most, int(rung), note],
-        lambda raw: Promoted(raw[0], raw[1], raw[2] == 1, raw[3]),
+        lambda raw: Promoted(raw[0], raw[1], raw[2] == 1, raw[3], raw[4]),
     )
 
 

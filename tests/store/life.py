@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.job import Claim, Job, Meta
-from streamjobs.protocol import intake, leases, settle, upkeep
+from streamjobs.protocol import intake, lanes, leases, settle, upkeep
 from streamjobs.protocol.calls import Call, Command
 from streamjobs.protocol.intake import Batch
 from streamjobs.protocol.keys import QueueKeys
@@ -115,6 +115,29 @@ def takeovers() -> Iterator[Step]:
     yield "d snoozes it", settle.snooze(KEYS, "d", [("mail", {}, [again])], clock())
 
 
+def limits() -> Iterator[Step]:
+    """Two jobs of which one may run at once; then an operator allows two."""
+    jobs = [Job("mail", b"{}", "mail") for _ in range(2)]
+    yield "two more jobs", intake.enqueue(KEYS, jobs, Batch("p", 5, "c0ffee"), clock())
+    yield "a reads", read("a")
+
+    def entrant(seq: int, deliveries: int, mark: int) -> lanes.Entrant:
+        entry = f"4000000000000-{seq}"
+        return lanes.Entrant(entry.encode(), deliveries, lanes.order(entry), ["c:k:mail", "r:q"], mark)
+
+    code = {"c:k:mail": "1", "r:q": "10 10000"}
+    both = [entrant(8, 1, -1), entrant(9, 1, -1)]
+    yield "a may start one, the other is parked", lanes.admit(KEYS, "a", code, both, clock())
+    yield "which waits", lookup("4000000000000-9")
+    yield "a completes the one", settle.complete(KEYS, [settle.Finished("mail", plain=[b"4000000000000-8"])], clock())
+    left = [lanes.Leaver(b"4000000000000-8", 1, ["c:k:mail"])]
+    yield "a gives up its slot: the other may go on", lanes.vacate(KEYS, left, ring=True, clock=clock())
+    yield "b takes it", leases.take(KEYS, "b", 10, 0.0)
+    yield "and may start it", lanes.admit(KEYS, "b", code, [entrant(9, 2, 1)], clock())
+    yield "an operator allows two", lanes.limit(KEYS, "c:k:mail", "2")
+    yield "b completes it", settle.complete(KEYS, [settle.Finished("mail", plain=[b"4000000000000-9"])], clock())
+
+
 def endings() -> Iterator[Step]:
     jobs = ["4000000000000-2", "d4000000000000-1", "4000000000000-1"]
     yield (
@@ -129,6 +152,7 @@ def endings() -> Iterator[Step]:
     death = settle.Death(ending(7), "undecodable", "not an object", 0, b"[]")
     yield "a buries it", settle.bury(KEYS, "a", [("mail", {}, [death])], clock())
     yield "an operator purges it", upkeep.purge(KEYS, [("4000000000000-2", "4000000000000-7")], clock())
+    yield from limits()
     yield "idle consumers go", leases.retire(KEYS, ["a", "b", "c", "d"])
     yield "nothing is left", command("XLEN", KEYS.stream)
     yield "the counts", command("HMGET", KEYS.totals, *"enqueued done dead replayed cancelled purged".split())
