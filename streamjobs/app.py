@@ -12,6 +12,7 @@ from streamjobs.core import codec, names
 from streamjobs.core.classify import Rule
 from streamjobs.core.errors import InvalidOption, StreamJobsError
 from streamjobs.core.job import Job
+from streamjobs.core.limits import Concurrencies, Concurrency, Rate, Rates, queue_limits
 from streamjobs.core.options import (
     EnqueueKeywords,
     EnqueueOptions,
@@ -25,6 +26,7 @@ from streamjobs.core.retry import Retry
 from streamjobs.handle import Handle
 from streamjobs.kind import Kind, make_meta
 from streamjobs.protocol.keys import DEFAULT_NAMESPACE, QueueKeys
+from streamjobs.queue import Queue
 from streamjobs.senders import Senders
 from streamjobs.worker.context import Context
 from streamjobs.worker.process import leave, run_supervised, run_until_signalled
@@ -96,6 +98,7 @@ class StreamJobs:
         self._lifespan = lifespan
         self._rules = tuple(classify)
         self._timeout_s = names.milliseconds(enqueue_timeout, "enqueue_timeout") / 1000
+        self._queues: dict[str, Queue] = {}
         self._senders = Senders(self.registry, self.connections, namespace, self._timeout_s)
 
     def use(
@@ -141,6 +144,8 @@ class StreamJobs:
         timeout: float | timedelta | None = ...,
         retry: Retry | None = None,
         result_ttl: float | timedelta | None = None,
+        rate: Rates = None,
+        concurrency: Concurrencies = None,
     ) -> JobDecorator: ...
 
     def job(self, function: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
@@ -156,6 +161,9 @@ class StreamJobs:
             timeout: seconds that a run may take; None for no limit. Default 10 minutes.
             retry: how failures are taken.
             result_ttl: seconds for which what the function returns is kept.
+            rate: how many may start in a time, over all workers of a queue; one `Rate`, or several with
+                different keys.
+            concurrency: how many may run at once, likewise; a number stands for `Concurrency(number)`.
 
         Raises:
             InvalidOption: the name is taken, an argument's type cannot be encoded, an option is
@@ -181,6 +189,23 @@ class StreamJobs:
             UnknownKind: there is none of that name here.
         """
         return Kind(self.registry.require(name), self._senders)
+
+    def queue(self, name: str, *, rate: Rate | None = None, concurrency: Concurrency | int | None = None) -> Queue:
+        """Return a queue by its name; with limits, let this app's workers keep them.
+
+        Args:
+            name: of the queue.
+            rate: how many of its jobs may start in a time, over all workers.
+            concurrency: how many of its jobs may run at once, likewise.
+
+        Raises:
+            InvalidOption: the name or a limit cannot be used; a limit has a key, which is for kinds.
+        """
+        queue = self._queues.get(name)
+        if queue is None:
+            queue = self._queues[name] = Queue(lambda: (self.connections, self.namespace), name)
+        queue.limits = queue_limits(rate, concurrency) or queue.limits
+        return queue
 
     async def enqueue_many(self, jobs: Iterable[Job]) -> list[Handle[Any] | StreamJobsError]:
         """Send any number of jobs, made by `Kind.call`, in bounded batches.
@@ -253,6 +278,7 @@ class StreamJobs:
             options or WorkerOptions(),
             lifespan=None if lifespan is None else lambda: lifespan(self),
             rules=self._rules,
+            limits={name: queue.limits for name, queue in self._queues.items()},
             duty=duty,
         )
 

@@ -40,7 +40,7 @@ class Rate(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         _check_whole(self.count, "count", 1_000_000_000)
         per_ms = names.milliseconds(self.per, "per")
-        if self.interval_us < MIN_INTERVAL_US:
+        if self.count * MIN_INTERVAL_US > per_ms * 1000:
             raise InvalidOption(f"Rate({self.count}, per={per_ms / 1000:g}): use up to 10,000 per second")
         if self.burst is not None:
             _check_whole(self.burst, "burst", MAX_PLACES)
@@ -115,6 +115,18 @@ def limits(rate: Rates, concurrency: Concurrencies) -> tuple[Limit, ...]:
     if len(set(bases)) < len(bases):
         raise InvalidOption("two limits for the same: give each of the two another key, or only one")
     return tuple(given)
+
+
+def queue_limits(rate: Rate | None, concurrency: Concurrency | int | None) -> tuple[Limit, ...]:
+    """Return the limits that these options give to a whole queue.
+
+    Raises:
+        InvalidOption: they are none, or have a key.
+    """
+    found = limits(rate, concurrency)
+    if keyed := next((one.key for one in found if one.key is not None), None):
+        raise InvalidOption(f"key={keyed!r:.80}: a queue has no arguments; give the limit to a kind, @app.job(...)")
+    return found
 
 
 def base(limit: Limit, kind: str | None) -> str:

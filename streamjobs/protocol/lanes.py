@@ -87,6 +87,11 @@ def limit(keys: QueueKeys, base: str, value: str | None, cursor: str = "") -> Ca
     return Call("limit", [keys.stream, *keys.lanes], words, lambda raw: str(raw.decode()))
 
 
+def changed(keys: QueueKeys) -> Command[bytes]:
+    """Read how often limits were changed at run time: while this stays, `overrides` says the same."""
+    return Command(["HGET", keys.config, "limited"], lambda raw: raw or b"")
+
+
 def overrides(keys: QueueKeys) -> Command[dict[str, str]]:
     """Read the limits that were set at run time, by base."""
     return Command(["HGETALL", keys.config], _overrides)

@@ -8,9 +8,9 @@ import asyncio
 from time import monotonic
 
 from streamjobs.client.aio import AsyncExecutor
-from streamjobs.core.errors import Unavailable
+from streamjobs.core.errors import StreamJobsError, Unavailable
 from streamjobs.core.failpoints import failpoint
-from streamjobs.protocol import leases
+from streamjobs.protocol import lanes, leases
 from streamjobs.protocol.intake import MAX_BATCH_JOBS
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.run import Runner
@@ -113,10 +113,19 @@ class Fetcher:
         self._blocked = True
         sent_at = monotonic()
         try:
-            reply = await self._reader.run(leases.read(streams, self._consumer, count, self._block()))
+            # Behind the read, so that it is run when that returns: limits set at run time hold for what it brings.
+            looks = [lanes.changed(queue.keys) for queue in self._queues]
+            reply, *changed = await self._reader.run_all(
+                [leases.read(streams, self._consumer, count, self._block()), *looks]
+            )
         finally:
             self._blocked = False
+        if isinstance(reply, StreamJobsError):
+            raise reply
         failpoint("worker.after_claim")
+        for queue, number in zip(self._queues, changed, strict=True):
+            if isinstance(number, bytes) and number != queue.limited:
+                queue.limit(number, await self._executor.run(lanes.overrides(queue.keys)))
         self.idle = not reply
         by_stream = {queue.keys.stream.encode(): queue for queue in self._queues}
         for stream, entries in reply or ():

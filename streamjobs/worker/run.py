@@ -53,13 +53,13 @@ class Runner:
             try:
                 execution.meta = decode_meta(claim.meta)
             except DecodeFailed as error:
-                return self._refuse(execution, Undecodable(str(error)))
+                return self.refuse(execution, Undecodable(str(error)))
         handler = self._handlers.get(claim.kind)
         if handler is None:
             if not claim.kind:
-                return self._refuse(execution, Undecodable("the entry has no field kind"))
+                return self.refuse(execution, Undecodable("the entry has no field kind"))
             execution.handler = stranger(claim.kind.decode("utf-8", "replace"))
-            return self._refuse(execution, Unknown())
+            return self.refuse(execution, Unknown())
         execution.handler = handler
         return True
 
@@ -68,9 +68,9 @@ class Runner:
         handler = execution.handler
         assert handler is not None
         try:
-            args, kwargs = handler.signature.decode(execution.claim.body)
+            args, kwargs = execution.arguments or handler.signature.decode(execution.claim.body)
         except DecodeFailed as error:
-            self._refuse(execution, Undecodable(str(error)))
+            self.refuse(execution, Undecodable(str(error)))
             return
         execution.state = self.state
         if handler.signature.wants_context:
@@ -115,6 +115,8 @@ class Runner:
         execution.task = None
         if execution.abandoned:
             self.stuck -= 1
+            if execution.ending is Ending.DEADLINE:
+                self._settler.vacate(execution)
             return
         self.running -= 1
         self.finished += 1
@@ -122,6 +124,7 @@ class Runner:
             self._returned(execution, outcome)
         elif execution.ending is Ending.LOST:
             execution.queue.drop(execution)
+            self._settler.vacate(execution)
         else:
             self._decide(execution, outcome)
         self.on_end()
@@ -148,7 +151,7 @@ class Runner:
         policy = execution.handler.options.retry if execution.handler else _POLICY
         return decide(outcome, execution.meta, policy, self._random.random())
 
-    def _refuse(self, execution: Execution, outcome: Outcome) -> bool:
+    def refuse(self, execution: Execution, outcome: Outcome) -> bool:
         """Settle a claim that cannot be started."""
         self.finished += 1
         self._decide(execution, outcome)

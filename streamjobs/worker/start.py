@@ -14,10 +14,12 @@ from enum import Enum
 from time import monotonic
 from typing import Any
 
+from streamjobs.core.codec import DecodeFailed
 from streamjobs.core.decide import crashed
 from streamjobs.core.errors import OutcomeUnknown, StreamJobsError
-from streamjobs.core.job import Claim
-from streamjobs.protocol import leases
+from streamjobs.core.job import Claim, Undecodable
+from streamjobs.protocol import lanes, leases
+from streamjobs.worker.admit import Admission
 from streamjobs.worker.execution import Execution, WorkerQueue
 from streamjobs.worker.run import Runner
 from streamjobs.worker.service import HEALABLE, Backoff
@@ -69,6 +71,9 @@ class Starter:
         self._concurrency = station.options.concurrency
         self._ready: deque[Execution] = deque()
         self._marking = 0
+        """Claims of which the server is asked before they start."""
+        self._admission = Admission(station)
+        self._entrants: list[Execution] = []
         self._lone: Execution | None = None
         """A suspect that runs alone here, or is about to: nothing else starts."""
         self._filling = False
@@ -79,6 +84,8 @@ class Starter:
         self.room = asyncio.Event()
         """Set when a job ends; whoever waits for a slot clears it."""
         runner.on_end = self._on_end
+        if duty is not Duty.SUSPECTS:
+            settler.on_woken = self._on_woken
 
     @property
     def waiting(self) -> int:
@@ -129,6 +136,9 @@ class Starter:
             execution = ready.popleft()
             if execution.queue.holds(execution):
                 self._begin(execution, now)
+        entrants, self._entrants = self._entrants, []
+        for queue in dict.fromkeys(one.queue for one in entrants):
+            self._spawn(self._enter(queue, [one for one in entrants if one.queue is queue]))
 
     def _begin(self, execution: Execution, now: float) -> None:
         claim = execution.claim
@@ -136,15 +146,55 @@ class Starter:
             # This process was frozen: another may hold the job by now, and its handler must not start.
             self._settler.release(execution)
         elif self._runner.prepare(execution):
-            if execution.first and not execution.meta.crashes:
+            if self._limited(execution):
+                self._entrants.append(execution)
+                self._marking += 1
+            elif not execution.settling:
+                self._weigh(execution)
+
+    def _limited(self, execution: Execution) -> bool:
+        """Say whether a claim has to be admitted; one that will not start here has not."""
+        if self._duty is Duty.SUSPECTS and execution.crashes < ALONE_FROM:
+            return False
+        try:
+            return self._admission.limits(execution)
+        except DecodeFailed as error:
+            return self._runner.refuse(execution, Undecodable(str(error)))
+
+    async def _enter(self, queue: WorkerQueue, executions: list[Execution]) -> None:
+        """Start those that the server admits; it has parked the others, which are held no more."""
+        # Their starts are recorded with it, but for those that are to run alone.
+        marked = [not one.first and one.crashes < ALONE_FROM for one in executions]
+        try:
+            words = await self._admission.ask(queue, executions, marked)
+        except StreamJobsError as error:
+            log.warning("cannot admit %d jobs: %s", len(executions), error)
+            for execution in executions:
+                self._settler.release(execution)
+            words = []
+        finally:
+            self._marking -= len(executions)
+        for execution, word in zip(executions, words, strict=False):
+            if word != lanes.GO:
+                queue.drop(execution)
+            elif not queue.holds(execution):
+                # Lost or cancelled meanwhile.
+                self._settler.vacate(execution)
+            elif self.stopping or monotonic() - execution.claim.claimed_at > queue.lease_ms / 1000:
+                self._settler.release(execution)
+            elif execution.crashes < ALONE_FROM:
                 self._runner.start(execution)
             else:
-                self._admit(execution)
+                self._weigh(execution)
+        self._on_end()
 
-    def _admit(self, execution: Execution) -> None:
+    def _weigh(self, execution: Execution) -> None:
+        """Start a claim, or what may have killed its process by its own rule."""
         assert execution.handler is not None
         crashes = execution.crashes
-        if crashes >= execution.handler.options.retry.max_crashes:
+        if not crashes and execution.first:
+            self._runner.start(execution)
+        elif crashes >= execution.handler.options.retry.max_crashes:
             decision = crashed(f"{crashes} starts ended with the death of their process")
             log.error("job %s is dead (crash_limit): %d starts never ended", execution.job_id, crashes)
             self._settler.decided(execution, decision)
@@ -164,7 +214,7 @@ class Starter:
             self._spawn(self._run_alone(execution))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name="streamjobs-suspect")
+        task = asyncio.create_task(work, name="streamjobs-start")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -247,6 +297,25 @@ class Starter:
                 return False
         return not self.stopping
 
+    def _on_woken(self, queue: WorkerQueue, count: int) -> None:
+        """Take at once what may go on in the place of jobs that ended here."""
+        free = min(count, self.free())
+        if free > 0:
+            self._marking += free
+            self._spawn(self._take(queue, free))
+        queue.rung = queue.rung or free < count
+
+    async def _take(self, queue: WorkerQueue, most: int) -> None:
+        station = self._station
+        try:
+            taken = await station.executor.run(leases.take(queue.keys, station.consumer, most, monotonic()))
+        except HEALABLE:
+            queue.rung = True
+            return
+        finally:
+            self._marking -= most
+        self.add(queue, taken)
+
     def release_stale(self, now: float) -> None:
         """Give back what has waited too long for a slot."""
         while self._ready and now - self._ready[0].read_at > STALE_S:
@@ -256,7 +325,8 @@ class Starter:
 
     def hold(self) -> None:
         """Start nothing more."""
-        self.stopping = True
+        self.stopping = self._admission.stopping = True
+        self._settler.on_woken = None
         self.room.set()
 
     def stop(self) -> None:
@@ -266,7 +336,7 @@ class Starter:
         self._empty.set()
 
     async def stopped(self) -> None:
-        """Wait until no suspect is on its way to a start."""
+        """Wait until nothing is on its way to a start."""
         try:
             if self._tasks:
                 await asyncio.wait(self._tasks)

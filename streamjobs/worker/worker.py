@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.connect import REPLY_SECONDS
 from streamjobs.client.sync import SyncExecutor
 from streamjobs.core.classify import Rule
+from streamjobs.core.limits import Limit
 from streamjobs.core.options import WorkerOptions
 from streamjobs.core.registry import Handler
 from streamjobs.protocol import leases
@@ -50,6 +51,7 @@ class Worker:
         *,
         lifespan: Lifespan | None = None,
         rules: tuple[Rule, ...] = (),
+        limits: Mapping[str, tuple[Limit, ...]] | None = None,
         duty: Duty = Duty.ALL,
     ) -> None:
         self._duty = duty
@@ -63,6 +65,8 @@ class Worker:
         self._stopping = asyncio.Event()
         self._aborting = asyncio.Event()
         self._queues = [WorkerQueue(QueueKeys(namespace, name), options.ms("lease")) for name in queues]
+        for queue in self._queues:
+            queue.limits = (limits or {}).get(queue.keys.queue, ())
         self.consumer = new_consumer()
         self._station = Station(connections.aio(), namespace, self._queues, options, self.consumer)
         self.ready = asyncio.Event()
