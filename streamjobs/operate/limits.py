@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Literal
 
+import msgspec
+
 from streamjobs.client.talk import Talk
-from streamjobs.core.errors import InvalidOption
+from streamjobs.core.errors import InvalidOption, NotFound
 from streamjobs.core.limits import Concurrency, Limit, Rate, base_of, limits
 from streamjobs.core.names import check_kind
-from streamjobs.protocol import lanes
+from streamjobs.protocol import lanes, views
 from streamjobs.protocol.keys import QueueKeys
 
 Off = Literal["off"]
@@ -67,9 +69,68 @@ def change(keys: QueueKeys, values: Mapping[str, str | None]) -> Talk[None]:
                 break
 
 
-def shown(value: str) -> str:
-    """Return a limit as people read it."""
-    burst, _, interval = value.partition(" ")
-    if not interval:
-        return value
-    return f"{1_000_000 / int(interval):.6g}/s, burst {burst}"
+class LimitStatus(msgspec.Struct, frozen=True):
+    """One limit of a queue, as it holds now."""
+
+    limits: str
+    """`rate` or `concurrency`."""
+    kind: str
+    """"" for the whole queue."""
+    key: str
+    """The argument for each of whose values it holds; "" for none."""
+    places: int = 0
+    """Of a concurrency."""
+    burst: int = 0
+    interval_us: int = 0
+    """Of a rate: microseconds from one start to the next."""
+    off: bool = False
+    """An operator has lifted it."""
+    by_operator: bool = False
+    """Set at run time; else as the workers' code has it."""
+    waiting: int = 0
+    """Jobs that wait for it."""
+
+    def __str__(self) -> str:
+        if self.off:
+            return "off"
+        if self.limits == "concurrency":
+            return str(self.places)
+        return f"{1_000_000 / self.interval_us:.6g}/s, burst {self.burst}"
+
+
+def current(keys: QueueKeys) -> Talk[list[LimitStatus]]:
+    """Read the limits of a queue: those set at run time, and those of the code of workers that have come."""
+    overrides, code = yield [lanes.overrides(keys), lanes.stored(keys)]
+    values = code | overrides
+    bases = sorted(values)
+    counts = yield [lanes.waiting(keys, base) for base in bases]
+    return [_status(base, values[base], base in overrides, count) for base, count in zip(bases, counts, strict=True)]
+
+
+def _status(base: str, value: str, by_operator: bool, waiting: int) -> LimitStatus:
+    letter, _, rest = base.partition(":")
+    kind, _, key = ("" if rest == "q" else rest.removeprefix("k:")).partition(" ")
+    first, _, interval = ("0", "", "") if value == lanes.OFF else value.partition(" ")
+    rate = letter == "r"
+    return LimitStatus(
+        "rate" if rate else "concurrency",
+        kind,
+        key,
+        places=0 if rate else int(first),
+        burst=int(first) if rate else 0,
+        interval_us=int(interval or 0),
+        off=value == lanes.OFF,
+        by_operator=by_operator,
+        waiting=waiting,
+    )
+
+
+def check_queue(keys: QueueKeys) -> Talk[None]:
+    """See that there is such a queue.
+
+    Raises:
+        NotFound: there is none.
+    """
+    [known] = yield [views.queue_names(keys.namespace)]
+    if keys.queue not in known:
+        raise NotFound(f"queue {keys.queue}: there is none in namespace {keys.namespace}")

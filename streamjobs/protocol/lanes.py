@@ -97,7 +97,22 @@ def overrides(keys: QueueKeys) -> Command[dict[str, str]]:
     return Command(["HGETALL", keys.config], _overrides)
 
 
-def _overrides(raw: Sequence[bytes]) -> dict[str, str]:
+def _texts(raw: Sequence[bytes]) -> dict[str, str]:
     words = [word.decode("utf-8", "replace") for word in raw]
-    fields = dict(zip(words[::2], words[1::2], strict=True))
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+def _overrides(raw: Sequence[bytes]) -> dict[str, str]:
+    fields = _texts(raw)
     return {name.removeprefix(OVERRIDE): value for name, value in fields.items() if name.startswith(OVERRIDE)}
+
+
+def stored(keys: QueueKeys) -> Command[dict[str, str]]:
+    """Read the limits that the workers' code has, by base."""
+    return Command(["HGETALL", keys.limits], _texts)
+
+
+def waiting(keys: QueueKeys, base: str) -> Command[int]:
+    """Count who waits in the lanes of a base."""
+    begin, end = (" ", "!") if " " in base else ("\n", "\v")
+    return Command(["ZLEXCOUNT", keys.line, f"[{base}{begin}", f"({base}{end}"], int)

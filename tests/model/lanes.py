@@ -259,9 +259,6 @@ class Lanes(RuleBasedStateMachine):
         left = {name: self.store.command("ZRANGE", getattr(self.store.keys, name), 0, -1) for name in ("line", "slots")}
         assert left == {"line": [], "slots": []}
 
-    def _held(self, entry: bytes, holder: bytes) -> bool:
-        return self.store.pending()[entry][0] == holder
-
 
 def _slots(lanes: list[str]) -> list[str]:
     return [lane for lane in lanes if lane.startswith("c")]

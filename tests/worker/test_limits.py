@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamjobs import Concurrency, Context, Rate, Retry, StreamJobs
-from tests.worker.support import FAST, Flag, Queue
+from tests.worker.support import FAST, Flag, Queue, drain, pause
 
 
 class Log:
@@ -26,7 +26,7 @@ class Log:
         self.running[key] = self.running.get(key, 0) + 1
         self.most[key] = max(self.most.get(key, 0), self.running[key])
         try:
-            await asyncio.sleep(seconds)
+            await pause(seconds)
         finally:
             self.running[key] -= 1
             self.ended.raise_()
@@ -123,7 +123,7 @@ async def test_a_job_that_waited_has_not_been_charged(app: StreamJobs) -> None:
     @app.job(concurrency=1)
     async def work(ctx: Context[Any], n: int) -> None:
         attempts.append((ctx.attempt, ctx.deliveries))
-        await asyncio.sleep(0.01)
+        await pause(0.01)
         ended.raise_()
 
     await app.enqueue_many(work.call(n) for n in range(5))
@@ -222,10 +222,7 @@ async def test_undecodable_arguments_are_refused_before_any_limit(app: StreamJob
 
     queue.make_group()
     queue.add("kind", "work", "body", '{"n":"x"}', "meta", "")
-    async with app.worker(options=FAST):
-        async with asyncio.timeout(10):
-            while not queue.dead():
-                await asyncio.sleep(0.01)
+    await drain(app)
 
     assert [dead["reason"] for dead in queue.dead()] == [b"undecodable"]
     assert queue.command("EXISTS", queue.keys.line, queue.keys.slots, queue.keys.tats) == 0
