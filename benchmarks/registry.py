@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from . import drain, enqueue
+from . import drain, enqueue, limits
 from .document import Result
 from .duel import Size
 from .lab import Lab
@@ -24,6 +24,7 @@ class Scenario(msgspec.Struct, frozen=True):
 SCENARIOS: Mapping[str, Scenario] = {
     "enqueue": Scenario("enqueue_many and enqueue_many_sync beside a bare loop of script calls", enqueue.run),
     "drain": Scenario("one worker draining no-op async jobs beside a bare loop of reads", drain.run),
+    "limits": Scenario("rates and concurrency: how exact, at what cost, and how fair", limits.run),
 }
 
-SIDES: Mapping[str, Callable[[Order], Sample]] = {**enqueue.SIDES, **drain.SIDES}
+SIDES: Mapping[str, Callable[[Order], Sample]] = {**enqueue.SIDES, **drain.SIDES, **limits.SIDES}

@@ -18,18 +18,21 @@ from streamjobs.core.errors import InvalidOption
 MAX_PLACES = 1_000_000
 MIN_INTERVAL_US = 100
 """10,000 starts per second: beyond that, rounding to whole microseconds would be felt."""
-LOOK_US = 100_000
-"""A burst holds what comes in this time, for lanes are looked at every 25 ms at the soonest, and late under load."""
+LEAST_BURST_US = 100_000
+"""A burst holds at least what comes in this time: lanes are looked at every 25 ms at the soonest, late under load."""
+BURST_US = 200_000
+"""By default it holds this: a worker that was held up for a moment loses no start."""
 
 
 class Rate(msgspec.Struct, frozen=True):
     """At most `count` starts per `per` seconds, evenly, and `burst` at once after a pause.
 
     In any time t at most t · count / per + burst jobs start. `key`: an argument of the kind; each of
-    its values has a rate of its own. `burst`: by default what a tenth of a second brings, at least 1.
+    its values has a rate of its own. `burst`: by default what a fifth of a second brings, at least 1.
 
     Raises:
-        InvalidOption: count is below 1, the rate above 10,000 per second, or burst below its default.
+        InvalidOption: count is below 1, the rate above 10,000 per second, or burst below what a tenth of a
+            second brings.
     """
 
     count: int
@@ -44,7 +47,7 @@ class Rate(msgspec.Struct, frozen=True):
             raise InvalidOption(f"Rate({self.count}, per={per_ms / 1000:g}): use up to 10,000 per second")
         if self.burst is not None:
             _check_whole(self.burst, "burst", MAX_PLACES)
-            if self.burst < (least := self._least_burst()):
+            if self.burst < (least := self._bringing(LEAST_BURST_US)):
                 raise InvalidOption(
                     f"burst={self.burst}: use {least} or more, what a tenth of a second brings at this rate: tokens"
                     " that come between two looks at those who wait would be lost"
@@ -55,13 +58,13 @@ class Rate(msgspec.Struct, frozen=True):
         """Microseconds from one token to the next, rounded up."""
         return -(-names.milliseconds(self.per, "per") * 1000 // self.count)
 
-    def _least_burst(self) -> int:
-        return max(1, -(-LOOK_US // self.interval_us))
+    def _bringing(self, us: int) -> int:
+        return max(1, -(-us // self.interval_us))
 
     @property
     def value(self) -> str:
         """The limit as the server has it: the burst, and the microseconds from token to token."""
-        return f"{self.burst or self._least_burst()} {self.interval_us}"
+        return f"{self.burst or self._bringing(BURST_US)} {self.interval_us}"
 
 
 class Concurrency(msgspec.Struct, frozen=True):
@@ -141,6 +144,11 @@ def base_of(letter: str, kind: str | None, key: str | None) -> str:
     return f"{letter}:k:{kind} {key}" if key else f"{letter}:k:{kind}"
 
 
+def kind_of(name: str) -> str:
+    """Return the kind of a base; "" for one of a whole queue."""
+    return name.partition(":k:")[2].partition(" ")[0]
+
+
 def key_text(value: object) -> str:
     """Return the value of a key as lanes name it: its JSON, or a hash of that when it exceeds 256 bytes."""
     raw = codec.encode_key(value)
@@ -171,9 +179,8 @@ def plan(
     values = {base(one, kind): one.value for one in of_kind} | {base(one, None): one.value for one in of_queue}
     found = []
     for name in {*values, *overrides}:
-        letter, _, rest = name.partition(":")
-        whose, _, key = rest.removeprefix("k:").partition(" ")
-        if rest == "q" or (rest.startswith("k:") and whose == kind and (not key or key in arguments)):
+        whose, key = kind_of(name), name.partition(" ")[2]
+        if not whose or (whose == kind and (not key or key in arguments)):
             # Narrow before wide, and of two alike the concurrency first: whoever waits for a token keeps its place.
-            found.append((0 if key else 2 if rest == "q" else 1, key, letter, name))
+            found.append((0 if key else 1 if whose else 2, key, name[0], name))
     return Plan(tuple((name, key) for _, key, _, name in sorted(found)), values)

@@ -7,7 +7,7 @@ import msgspec
 
 from streamjobs.client.talk import Talk
 from streamjobs.core.errors import InvalidOption, NotFound
-from streamjobs.core.limits import Concurrency, Limit, Rate, base_of, limits
+from streamjobs.core.limits import Concurrency, Limit, Rate, base_of, kind_of, limits
 from streamjobs.core.names import check_kind
 from streamjobs.protocol import lanes, views
 from streamjobs.protocol.keys import QueueKeys
@@ -108,14 +108,12 @@ def current(keys: QueueKeys) -> Talk[list[LimitStatus]]:
 
 
 def _status(base: str, value: str, by_operator: bool, waiting: int) -> LimitStatus:
-    letter, _, rest = base.partition(":")
-    kind, _, key = ("" if rest == "q" else rest.removeprefix("k:")).partition(" ")
     first, _, interval = ("0", "", "") if value == lanes.OFF else value.partition(" ")
-    rate = letter == "r"
+    rate = base.startswith("r")
     return LimitStatus(
         "rate" if rate else "concurrency",
-        kind,
-        key,
+        kind_of(base),
+        base.partition(" ")[2],
         places=0 if rate else int(first),
         burst=int(first) if rate else 0,
         interval_us=int(interval or 0),

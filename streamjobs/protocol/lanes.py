@@ -116,3 +116,8 @@ def waiting(keys: QueueKeys, base: str) -> Command[int]:
     """Count who waits in the lanes of a base."""
     begin, end = (" ", "!") if " " in base else ("\n", "\v")
     return Command(["ZLEXCOUNT", keys.line, f"[{base}{begin}", f"({base}{end}"], int)
+
+
+def forget(keys: QueueKeys, bases: Sequence[str]) -> Command[int]:
+    """Forget limits of the code, by base."""
+    return Command(["HDEL", keys.limits, *bases], int)

@@ -14,12 +14,17 @@ from streamjobs.protocol import lanes, leases
 from streamjobs.protocol.intake import MAX_BATCH_JOBS
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.run import Runner
+from streamjobs.worker.service import until
 from streamjobs.worker.start import Starter
 from streamjobs.worker.station import Station
 
 PATIENCE_MS = 1000
 """Block at most this long where the server cannot be told to end a read."""
 BURST_BLOCK_MS = 100
+CROWD = 500
+"""While more wait in the lanes of a whole queue, its fresh entries stay where they are: they would only join them."""
+ASK_S = 0.25
+"""How often it is asked whether that has changed."""
 
 
 class Fetcher:
@@ -48,6 +53,8 @@ class Fetcher:
         self._measured = 0
         self._blocked = False
         self._reads = 0
+        self._ask_at = 0.0
+        self._nudged = asyncio.Event()
         self.reclaimed = 0
         self.idle = False
         """The last read found nothing."""
@@ -62,7 +69,10 @@ class Fetcher:
                 await self._take_and_sweep(queue)
             room = min(room, self._wanted())
             if room > 0:
-                await self._read(room)
+                if queues := await self._uncrowded():
+                    await self._read(queues, room)
+                else:
+                    await self._stand_by()
         except Unavailable as error:
             if error.word not in ("NOGROUP", "UNBLOCKED"):
                 raise
@@ -103,8 +113,23 @@ class Fetcher:
             self._rate = (self._runner.finished - self._measured) / elapsed
             self._measured_at, self._measured = now, self._runner.finished
 
-    async def _read(self, room: int) -> None:
-        streams = [queue.keys.stream for queue in self._queues]
+    async def _uncrowded(self) -> list[WorkerQueue]:
+        crowded = [queue for queue in self._queues if queue.crowd > CROWD]
+        if crowded and monotonic() >= self._ask_at:
+            self._ask_at = monotonic() + ASK_S
+            for queue in crowded:
+                counts = await self._executor.run_all([lanes.waiting(queue.keys, base) for base in ("c:q", "r:q")])
+                queue.crowd = sum(count for count in counts if isinstance(count, int))
+        return [queue for queue in self._queues if queue.crowd <= CROWD]
+
+    async def _stand_by(self) -> None:
+        """Wait for a nudge, or until it is time to ask again."""
+        self._nudged.clear()
+        if not any(queue.rung for queue in self._queues):
+            await until(self._nudged, min(ASK_S, max(0.0, self._ask_at - monotonic())))
+
+    async def _read(self, queues: list[WorkerQueue], room: int) -> None:
+        streams = [queue.keys.stream for queue in queues]
         # Each queue has its turn to be first: a server may serve only the first one that has work.
         self._turn = (self._turn + 1) % len(streams)
         streams = streams[self._turn :] + streams[: self._turn]
@@ -114,7 +139,7 @@ class Fetcher:
         sent_at = monotonic()
         try:
             # Behind the read, so that it is run when that returns: limits set at run time hold for what it brings.
-            looks = [lanes.changed(queue.keys) for queue in self._queues]
+            looks = [lanes.changed(queue.keys) for queue in queues]
             reply, *changed = await self._reader.run_all(
                 [leases.read(streams, self._consumer, count, self._block()), *looks]
             )
@@ -123,7 +148,7 @@ class Fetcher:
         if isinstance(reply, StreamJobsError):
             raise reply
         failpoint("worker.after_claim")
-        for queue, number in zip(self._queues, changed, strict=True):
+        for queue, number in zip(queues, changed, strict=True):
             if isinstance(number, bytes) and number != queue.limited:
                 queue.limit(number, await self._executor.run(lanes.overrides(queue.keys)))
         self.idle = not reply
@@ -136,8 +161,10 @@ class Fetcher:
         """Return how long to wait on the server: to the next sweep, or not at all with claims to start or take."""
         if self._starter.waiting or any(queue.rung for queue in self._queues):
             return None
-        until_sweep = min(queue.next_sweep for queue in self._queues) - monotonic()
-        return max(1, min(self._block_ms, int(until_sweep * 1000)))
+        until_s = min(queue.next_sweep for queue in self._queues) - monotonic()
+        if any(queue.crowd > CROWD for queue in self._queues):
+            until_s = min(until_s, ASK_S)
+        return max(1, min(self._block_ms, int(until_s * 1000)))
 
     async def _take_and_sweep(self, queue: WorkerQueue) -> None:
         free = self._starter.free()
@@ -171,6 +198,7 @@ class Fetcher:
 
     async def nudge(self) -> None:
         """End a read that waits on the server, so that a bell that rang is attended to."""
+        self._nudged.set()
         reads = self._reads
         # A read that is on its way to the server cannot be ended yet.
         for pause_s in (0, 0.01, 0.1):

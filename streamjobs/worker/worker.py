@@ -160,7 +160,7 @@ class Worker:
         stack.push_async_callback(sleeper.aclose)
         starter = Starter(station, runner, settler, self._duty, self.on_left)
         fetcher, promoter = self._fetching(reader, sleeper, starter, runner)
-        services: list[Service] = [Deadlines(station, runner, starter), Upkeep(station)]
+        services: list[Service] = [Deadlines(station, runner, starter), Upkeep(station, self._handlers)]
         if options.burst:
             services.append(Burst(station, fetcher, starter, settler, self.stop))
         tasks = [self._spawn(service) for service in services]

@@ -23,7 +23,7 @@ def test_limits_are_set_and_reset(line: Line, queue: str) -> None:
     assert shown == [
         ["concurrency", "all", "20", "operator", "0"],
         ["rate", "tests.add", "a", "0.0833333/s,", "burst", "3", "operator", "0"],
-        ["rate", "all", "100/s,", "burst", "10", "operator", "0"],
+        ["rate", "all", "100/s,", "burst", "20", "operator", "0"],
     ]
 
     line("queue", "limit", queue, "--concurrency", "off")

@@ -16,10 +16,10 @@ from streamjobs.protocol.lanes import order
 @pytest.mark.parametrize(
     ("rate", "value"),
     [
-        (Rate(100), "10 10000"),
-        (Rate(1000), "100 1000"),
+        (Rate(100), "20 10000"),
+        (Rate(1000), "200 1000"),
         (Rate(3, per=60), "1 20000000"),
-        (Rate(7), "1 142858"),
+        (Rate(7), "2 142858"),
         (Rate(5, per=timedelta(minutes=1), burst=20), "20 12000000"),
     ],
 )

@@ -22,7 +22,7 @@ def since(earlier: dict[str, int], later: dict[str, int]) -> dict[str, int]:
 async def test_an_idle_worker_sends_each_of_its_requests_every_four_seconds_at_most(
     real: StreamJobs, queue: Queue
 ) -> None:
-    """At the default options: that is a read with a look at the limits, a sweep, a promotion and a wait for the bell."""
+    """At the default options: a read with a look at the limits, a sweep, a promotion, a wait for the bell."""
     real.job(name="none")(lambda: None)
     async with real.worker(["q"], WorkerOptions()):
         await pause(0.3)
