@@ -163,6 +163,11 @@ class Plan(msgspec.Struct, frozen=True):
     values: dict[str, str] = {}
     """What the code says of each base that it knows."""
 
+    @property
+    def ordered(self) -> bool:
+        """Whether jobs of one key go in order, and tokens do not have to wait for the very start."""
+        return any(key for _, key in self.bases) and all(name.startswith("c") for name, _ in self.bases)
+
     def lanes(self, argument: Callable[[str], Any]) -> list[str]:
         """Return the lanes of one job, whose arguments these are."""
         return [f"{name} {key_text(argument(key))}" if key else name for name, key in self.bases]

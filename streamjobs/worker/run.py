@@ -15,6 +15,7 @@ from streamjobs.core.codec import DecodeFailed, decode_meta
 from streamjobs.core.decide import decide
 from streamjobs.core.errors import UsageError
 from streamjobs.core.job import FRESH, Bury, Decision, Outcome, Raised, Retry, Returned, Undecodable, Unknown
+from streamjobs.core.limits import Concurrency
 from streamjobs.core.registry import Handler, stranger
 from streamjobs.core.retry import Retry as Policy
 from streamjobs.worker import context, outcomes
@@ -32,6 +33,9 @@ class Runner:
 
     def __init__(self, handlers: dict[str, Handler], rules: tuple[Rule, ...], settler: Settler, random: Random) -> None:
         self._handlers = {kind.encode(): handler for kind, handler in handlers.items()}
+        limits = [limit for handler in handlers.values() for limit in handler.limits]
+        self.ordered = any(isinstance(limit, Concurrency) and limit.key for limit in limits)
+        """Whether jobs of any kind here go in order within a key."""
         self._rules = rules
         self._settler = settler
         self._random = random

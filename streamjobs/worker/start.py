@@ -74,6 +74,7 @@ class Starter:
         """Claims of which the server is asked before they start."""
         self._admission = Admission(station)
         self._entrants: list[Execution] = []
+        self._ordered = duty is not Duty.SUSPECTS and runner.ordered
         self._lone: Execution | None = None
         """A suspect that runs alone here, or is about to: nothing else starts."""
         self._filling = False
@@ -119,11 +120,25 @@ class Starter:
     def add(self, queue: WorkerQueue, claims: list[Claim]) -> None:
         """Take claims in, and start what can be started."""
         add, ready = queue.add, self._ready
+        ahead = self._ordered and not self.stopping
         for claim in claims:
             execution = add(claim)
-            if execution is not None:
+            if execution is not None and not (ahead and self._ask_ahead(execution)):
                 ready.append(execution)
         self._fill()
+
+    def _ask_ahead(self, execution: Execution) -> bool:
+        """Ask for a claim before there is a slot for it, if jobs of its key go in order; say whether it is seen to.
+
+        Otherwise another worker could start a younger one while this one waits here.
+        """
+        if not self._runner.prepare(execution):
+            return True
+        assert execution.handler is not None
+        if not execution.queue.plan(execution.handler).ordered:
+            return False
+        self._begin(execution, monotonic())
+        return True
 
     def _fill(self) -> None:
         """Start ready claims into free slots."""
@@ -145,8 +160,8 @@ class Starter:
         if now - claim.claimed_at > execution.queue.lease_ms / 1000:
             # This process was frozen: another may hold the job by now, and its handler must not start.
             self._settler.release(execution)
-        elif self._runner.prepare(execution):
-            if self._limited(execution):
+        elif execution.admitted or execution.handler or self._runner.prepare(execution):
+            if not execution.admitted and self._limited(execution):
                 self._entrants.append(execution)
                 self._marking += 1
             elif not execution.settling:
@@ -182,8 +197,8 @@ class Starter:
                 self._settler.vacate(execution)
             elif self.stopping or monotonic() - execution.claim.claimed_at > queue.lease_ms / 1000:
                 self._settler.release(execution)
-            elif execution.crashes < ALONE_FROM:
-                self._runner.start(execution)
+            elif self._lone or self._runner.running >= self._slots():
+                self._ready.append(execution)
             else:
                 self._weigh(execution)
         self._on_end()
@@ -192,7 +207,8 @@ class Starter:
         """Start a claim, or what may have killed its process by its own rule."""
         assert execution.handler is not None
         crashes = execution.crashes
-        if not crashes and execution.first:
+        if (execution.first and not crashes) or (execution.admitted and crashes < ALONE_FROM):
+            # Admitted, it was marked along with that.
             self._runner.start(execution)
         elif crashes >= execution.handler.options.retry.max_crashes:
             decision = crashed(f"{crashes} starts ended with the death of their process")
