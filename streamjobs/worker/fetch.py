@@ -6,11 +6,13 @@ the rate measured here, so that no-op jobs come 500 at a time and a ten-minute j
 
 import asyncio
 from time import monotonic
+from typing import Any
 
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.core.errors import StreamJobsError, Unavailable
 from streamjobs.core.failpoints import failpoint
 from streamjobs.protocol import lanes, leases
+from streamjobs.protocol.calls import Command
 from streamjobs.protocol.intake import MAX_BATCH_JOBS
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.run import Runner
@@ -139,10 +141,8 @@ class Fetcher:
         sent_at = monotonic()
         try:
             # Behind the read, so that it is run when that returns: limits set at run time hold for what it brings.
-            looks = [lanes.changed(queue.keys) for queue in queues]
-            reply, *changed = await self._reader.run_all(
-                [leases.read(streams, self._consumer, count, self._block()), *looks]
-            )
+            requests: list[Command[Any]] = [leases.read(streams, self._consumer, count, self._block())]
+            reply, *changed = await self._reader.run_all([*requests, *(lanes.changed(one.keys) for one in queues)])
         finally:
             self._blocked = False
         if isinstance(reply, StreamJobsError):
