@@ -50,6 +50,8 @@ end
 -- start is kept for a lease from when that was first seen: the worker that lost the entry may still run it.
 local function tidy(lanes, slot)
   local lane, entry, deliveries = string.match(slot, '^(.*)\n([^\n/]+)/(%d+)$')
+  -- Not ours: an error would stop every later promotion.
+  if not lane then return redis.call('ZREM', lanes.slots, slot) and nil end
   if pending(lanes.stream, entry) then
     redis.call('ZREM', lanes.gone, slot)
     return nil

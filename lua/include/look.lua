@@ -17,7 +17,11 @@ local function look_at_lanes(lanes)
   end
   for _, waiting in ipairs(redis.call('ZRANDMEMBER', lanes.line, 5)) do
     local lane = string.match(waiting, '^(.*)\n[^\n]+\n[^\n]+$')
-    if not redis.call('ZSCORE', lanes.wake, lane) then set_wake(lanes, lane) end
+    if not lane then
+      redis.call('ZREM', lanes.line, waiting)
+    elseif not redis.call('ZSCORE', lanes.wake, lane) then
+      set_wake(lanes, lane)
+    end
   end
   -- A time that has passed is the same as none.
   local past = redis.call('ZRANGEBYSCORE', lanes.tats, '-inf', string.format('%d', lanes.us), 'LIMIT', 0, 200)

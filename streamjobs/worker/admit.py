@@ -4,8 +4,8 @@ import asyncio
 import logging
 
 from streamjobs.core.codec import Signature
-from streamjobs.core.errors import OutcomeUnknown
-from streamjobs.protocol import lanes
+from streamjobs.core.errors import OutcomeUnknown, Unavailable
+from streamjobs.protocol import lanes, leases
 from streamjobs.protocol.calls import Call
 from streamjobs.worker.execution import Arguments, Execution, WorkerQueue
 from streamjobs.worker.service import HEALABLE, Backoff
@@ -51,6 +51,9 @@ class Admission:
                         _presume(executions, marked)
                     if self.stopping:
                         raise
+                    if isinstance(error, Unavailable) and error.word == "NOGROUP":
+                        # Those who ask may have all slots, and then nobody reads, who would find that out too.
+                        await self._station.executor.run_all([leases.join(queue.keys, queue.lease_ms)])
                 await asyncio.sleep(backoff.pause_s())
         except asyncio.CancelledError:
             _presume(executions, marked)

@@ -142,20 +142,28 @@ class Fetcher:
         try:
             # Behind the read, so that it is run when that returns: limits set at run time hold for what it brings.
             requests: list[Command[Any]] = [leases.read(streams, self._consumer, count, self._block())]
-            reply, *changed = await self._reader.run_all([*requests, *(lanes.changed(one.keys) for one in queues)])
+            requests += [lanes.changed(queue.keys) for queue in queues]
+            replies: list[Any] = await self._reader.run_all(requests)
         finally:
             self._blocked = False
+        reply = replies[0]
         if isinstance(reply, StreamJobsError):
             raise reply
         failpoint("worker.after_claim")
-        for queue, number in zip(queues, changed, strict=True):
-            if isinstance(number, bytes) and number != queue.limited:
-                queue.limit(number, await self._executor.run(lanes.overrides(queue.keys)))
+        for queue, number in zip(queues, replies[1:], strict=True):
+            if number != queue.limited and not isinstance(number, StreamJobsError):
+                await self._learn_limits(queue, number)
         self.idle = not reply
         by_stream = {queue.keys.stream.encode(): queue for queue in self._queues}
         for stream, entries in reply or ():
             # A lease that began while this process was frozen may have ended: such a claim must not start.
             self._starter.add(by_stream[stream], leases.claims(entries, self._pulse.arrived_at(sent_at)))
+
+    async def _learn_limits(self, queue: WorkerQueue, number: bytes) -> None:
+        [overrides] = await self._executor.run_all([lanes.overrides(queue.keys)])
+        # Never an error: what was read is claimed, and must get to its start. The next read asks again.
+        if not isinstance(overrides, StreamJobsError):
+            queue.limit(number, overrides)
 
     def _block(self) -> int | None:
         """Return how long to wait on the server: to the next sweep, or not at all with claims to start or take."""

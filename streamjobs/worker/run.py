@@ -46,7 +46,7 @@ class Runner:
         self.stuck = 0
         """Handlers that were abandoned and have not ended."""
         self.finished = 0
-        """Jobs that have ended here, whatever came of them; grows for as long as the worker lives."""
+        """Jobs that have ended here, whatever came of them, or were parked; grows for as long as the worker lives."""
         self.on_end: Callable[[], None] = lambda: None
         """Called after each end, for whoever waits for a free slot."""
 

@@ -192,6 +192,8 @@ class Starter:
         for execution, word in zip(executions, words, strict=False):
             if word != lanes.GO:
                 queue.drop(execution)
+                # So that more is read at once where much is to be parked.
+                self._runner.finished += 1
             elif not queue.holds(execution):
                 # Lost or cancelled meanwhile.
                 self._settler.vacate(execution)

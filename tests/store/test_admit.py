@@ -306,3 +306,19 @@ def test_a_waiting_job_costs_nothing(real: Store) -> None:
     real.admit(*claims)
 
     assert real.promote().next_ms > LEASE_MS - 5000
+
+
+def test_what_is_not_ours_stops_nobody(store: Store) -> None:
+    first, second = store.started(2)
+    store.admit(first, second)
+    for key in (store.keys.slots, store.keys.line):
+        store.command("ZADD", key, 0, "rubbish", 0, "c:q\nrubbish")
+    store.command("ZADD", store.keys.wake, 0, "rubbish")
+    store.complete(first)
+
+    for _ in range(10):
+        store.promote()
+
+    assert store.vacate(first) == 1
+    assert [one.entry for one in store.take("b")] == [second.entry]
+    assert store.command("ZRANGE", store.keys.line, 0, -1) == []

@@ -360,3 +360,25 @@ async def test_a_full_worker_holds_the_place_of_what_it_has_read(app: StreamJobs
     await bench.settled()
 
     assert order == [3, 1, 2]
+
+
+async def test_who_asks_for_a_start_heals_a_lost_group(app: StreamJobs, queue: Queue) -> None:
+    """They may have all slots, and then nobody reads."""
+
+    @app.job(name="work", concurrency=1)
+    async def work(n: int) -> None: ...
+
+    queue.make_group()
+    await work.enqueue(1)
+    bench = Bench(app, queue)
+    claims = queue.read("me")
+    queue.command("XGROUP", "DESTROY", queue.keys.stream, "workers")
+    for claim in claims:
+        claim.claimed_at = asyncio.get_running_loop().time()
+    bench.starter.add(bench.queue, claims)
+
+    async with asyncio.timeout(10):
+        await bench.starter.stopped()
+
+    assert bench.starter.idle
+    assert len(queue.read("me")) == 1
