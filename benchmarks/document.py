@@ -38,8 +38,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """One variant of one scenario: medians over the repeats.
 
     `ratio_to_bare` is the median over the repeats of our jobs/s by those of the bare loop that ran
-    beside it, `ratio_spread` its range. A void result has its reason in `void`, and no numbers. With
-    `baseline_doubtful` the bare loop was slower than such a loop should be, so the ratio flatters.
+    beside it, `ratio_spread` its range. `figures` are what else a variant shows, by name. A void result has
+    its reason in `void`, and no numbers. With `baseline_doubtful` the bare loop was slower than such a loop
+    should be, so the ratio flatters.
     """
 
     scenario: str
@@ -58,6 +59,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     baseline_doubtful: bool = False
     base: str = "bare loop"
     """What ours ran beside."""
+    figures: dict[str, Spread] = {}
     void: str | None = None
 
 

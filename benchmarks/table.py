@@ -30,9 +30,14 @@ def _head(document: Document) -> Iterator[str]:
 def _rows(result: Result) -> Iterable[str]:
     name = f"{result.scenario} {result.variant}"
     yield _row(name, result.jobs_per_s, result.client_us_per_job, result.server_us_per_job, _ratio(result))
+    size = f"{result.repeats} repeats of {result.jobs:,} jobs"
+    if result.figures:
+        for what, figure in result.figures.items():
+            yield f"  {figure.median:g} ({figure.min:g}-{figure.max:g}) {what}"
+        yield f"  {size}"
+        return
     bare = (result.bare_jobs_per_s, result.bare_client_us_per_job, result.bare_server_us_per_job)
     yield _row(f"  {result.base}", *bare, "DOUBTFUL" if result.baseline_doubtful else "")
-    size = f"{result.repeats} repeats of {result.jobs:,} jobs"
     yield f"  {result.bytes_per_waiting_job} bytes per waiting job; {size}"
 
 

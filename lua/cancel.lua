@@ -27,7 +27,7 @@ local follow = follower(stream, now, count, latest, KEYS[12], scheduled, bodies,
 
 local function from_stream(job, id)
   local row = pending(stream, id)
-  local was = row and row[2] ~= 'released' and 'RUNNING' or 'WAITING'
+  local was = runs(row) and 'RUNNING' or 'WAITING'
   leave(stream, id, moved, job, suspects)
   redis.call('SREM', released, id)
   return was

@@ -23,13 +23,13 @@ end
 
 local function in_stream(id, fields)
   local row = pending(stream, id)
-  local runs = row and row[2] ~= 'released'
+  local held = runs(row)
   local found = {
-    'state', runs and 'running' or 'waiting', 'entry', id, 'kind', fields.kind or '',
-    'body', body_of(fields.body or '', runs), 'meta', fields.meta or '',
+    'state', held and 'running' or 'waiting', 'entry', id, 'kind', fields.kind or '',
+    'body', body_of(fields.body or '', held), 'meta', fields.meta or '',
   }
   if row then
-    local marks, follows = (suspect_of(suspects, id)), runs and redis.call('HEXISTS', latest, job .. '+') or 0
+    local marks, follows = (suspect_of(suspects, id)), held and redis.call('HEXISTS', latest, job .. '+') or 0
     local more = {'consumer', row[2], 'idle_ms', row[3], 'deliveries', row[4], 'marks', marks, 'follows', follows}
     for _, word in ipairs(more) do found[#found + 1] = word end
   end

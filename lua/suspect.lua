@@ -15,13 +15,7 @@ local words = {}
 for i = 3, #ARGV, 3 do
   local id, presumed = ARGV[i], ARGV[i + 2]
   if held(stream, id, consumer, ARGV[i + 1]) then
-    local marks, releases, starts = suspect_of(suspects, id)
-    -- A call sent again after a lost reply must not count its start twice.
-    if string.match(starts, '/(%d+)$') ~= ARGV[i + 1] then
-      if starts == '' and presumed ~= '' then starts = ' ' .. presumed end
-      starts = starts .. ' ' .. consumer .. string.format('@%d/', now) .. ARGV[i + 1]
-      keep_suspect(suspects, id, marks + 1, releases, starts)
-    end
+    mark_start(suspects, id, consumer, ARGV[i + 1], presumed, now)
   else
     words[#words + 1] = (i - 3) / 3
     words[#words + 1] = 'LOST'

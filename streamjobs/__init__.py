@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from streamjobs.core.job import Job
+    from streamjobs.core.limits import Concurrency, Rate
     from streamjobs.core.options import JobOptions, WorkerOptions
     from streamjobs.core.retry import Exponential, Fixed, Retry
     from streamjobs.core.states import DeadReason, State
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cancel",
+    "Concurrency",
     "Conflict",
     "Context",
     "DeadReason",
@@ -80,6 +82,7 @@ __all__ = [
     "PayloadTooLarge",
     "Permanent",
     "QueueFull",
+    "Rate",
     "RateLimited",
     "Refused",
     "Rejected",
@@ -112,6 +115,7 @@ _HOMES = {
         " ResultTimeout Snooze Steer StreamJobsError Temporary Unavailable UnknownKind UsageError"
     ),
     "core.job": "Job",
+    "core.limits": "Concurrency Rate",
     "core.options": "JobOptions WorkerOptions",
     "core.retry": "Exponential Fixed Retry",
     "core.states": "DeadReason State",

@@ -5,7 +5,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from streamjobs.client import Connections
 from streamjobs.core import codec, names
@@ -14,6 +14,7 @@ from streamjobs.core.cron import Calendar, Every, Schedule
 from streamjobs.core.dedupe import Dedupe
 from streamjobs.core.errors import InvalidOption, StreamJobsError
 from streamjobs.core.job import Job
+from streamjobs.core.limits import Concurrencies, Concurrency, Rate, Rates, queue_limits
 from streamjobs.core.options import (
     CronKeywords,
     CronOptions,
@@ -27,9 +28,11 @@ from streamjobs.core.options import (
 from streamjobs.core.registry import Registry
 from streamjobs.core.retry import Retry
 from streamjobs.core.subscription import subscriptions
+from streamjobs.decorators import CronDecorator, JobDecorator
 from streamjobs.handle import Handle
 from streamjobs.kind import Kind, make_meta, with_key
 from streamjobs.protocol.keys import DEFAULT_NAMESPACE, QueueKeys
+from streamjobs.queue import Queue
 from streamjobs.senders import Senders
 from streamjobs.worker.context import Context
 from streamjobs.worker.process import leave, run_supervised, run_until_signalled
@@ -41,34 +44,6 @@ R = TypeVar("R")
 Lifespan = Callable[["StreamJobs"], AbstractAsyncContextManager[Any]]
 
 DEFAULT_URL = "redis://localhost:6379/0"
-
-
-class JobDecorator(Protocol):
-    """What `app.job(...)` returns: makes a kind of an async or a plain function, with or without context."""
-
-    @overload
-    def __call__(self, function: Callable[Concatenate[Context[Any], P], Awaitable[R]], /) -> Kind[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[Concatenate[Context[Any], P], R], /) -> Kind[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, Awaitable[R]], /) -> Kind[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Kind[P, R]: ...
-
-
-class CronDecorator(Protocol):
-    """What `app.cron(...)` and `app.every(...)` return: takes a kind, or a function that becomes one."""
-
-    @overload
-    def __call__(self, kind: Kind[P, R], /) -> Kind[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[Concatenate[Context[Any], P], Awaitable[R]], /) -> Kind[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[Concatenate[Context[Any], P], R], /) -> Kind[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, Awaitable[R]], /) -> Kind[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> Kind[P, R]: ...
 
 
 class StreamJobs:
@@ -116,6 +91,7 @@ class StreamJobs:
         self._lifespan = lifespan
         self._rules = tuple(classify)
         self._timeout_s = names.milliseconds(enqueue_timeout, "enqueue_timeout") / 1000
+        self._queues: dict[str, Queue] = {}
         self._senders = Senders(self.registry, self.connections, namespace, self._timeout_s)
 
     def use(
@@ -162,6 +138,8 @@ class StreamJobs:
         retry: Retry | None = None,
         result_ttl: float | timedelta | None = None,
         dedupe: Dedupe | None = None,
+        rate: Rates = None,
+        concurrency: Concurrencies = None,
     ) -> JobDecorator: ...
 
     def job(self, function: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
@@ -179,6 +157,9 @@ class StreamJobs:
             result_ttl: seconds for which what the function returns is kept.
             dedupe: how long a job keeps out others of the same dedupe key, and which arguments make the
                 key: `UntilDone(key="user_id")`. An enqueue may name another key.
+            rate: how many may start in a time, over all workers of a queue; one `Rate`, or several with
+                different keys.
+            concurrency: how many may run at once, likewise; a number stands for `Concurrency(number)`.
 
         Raises:
             InvalidOption: the name is taken, an argument's type cannot be encoded, an option is
@@ -243,6 +224,23 @@ class StreamJobs:
             UnknownKind: there is none of that name here.
         """
         return Kind(self.registry.require(name), self._senders)
+
+    def queue(self, name: str, *, rate: Rate | None = None, concurrency: Concurrency | int | None = None) -> Queue:
+        """Return a queue by its name; with limits, let this app's workers keep them.
+
+        Args:
+            name: of the queue.
+            rate: how many of its jobs may start in a time, over all workers.
+            concurrency: how many of its jobs may run at once, likewise.
+
+        Raises:
+            InvalidOption: the name or a limit cannot be used; a limit has a key, which is for kinds.
+        """
+        queue = self._queues.get(name)
+        if queue is None:
+            queue = self._queues[name] = Queue(lambda: (self.connections, self.namespace), name)
+        queue.limits = queue_limits(rate, concurrency) or queue.limits
+        return queue
 
     async def enqueue_many(self, jobs: Iterable[Job]) -> list[Handle[Any] | StreamJobsError]:
         """Send any number of jobs, made by `Kind.call`, in bounded batches.
@@ -319,6 +317,7 @@ class StreamJobs:
             lifespan=None if lifespan is None else lambda: lifespan(self),
             rules=self._rules,
             crons=list(self.registry.crons().values()),
+            limits={name: queue.limits for name, queue in self._queues.items()},
             duty=duty,
         )
 

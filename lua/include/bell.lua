@@ -3,10 +3,12 @@ local function ring(bell)
   if redis.call('LLEN', bell) == 0 then redis.call('LPUSH', bell, '1') end
 end
 
--- next_due(scheduled, retries): the earliest run_after of both sets, or nil.
-local function next_due(scheduled, retries)
-  local first = redis.call('ZRANGE', scheduled, 0, 0, 'WITHSCORES')[2]
-  local second = redis.call('ZRANGE', retries, 0, 0, 'WITHSCORES')[2]
-  if first and second then return math.min(tonumber(first), tonumber(second)) end
-  return tonumber(first or second)
+-- next_due(...): the earliest time of several sets, or nil.
+local function next_due(...)
+  local earliest
+  for _, zset in ipairs({...}) do
+    local at = tonumber(redis.call('ZRANGE', zset, 0, 0, 'WITHSCORES')[2])
+    if at and (not earliest or at < earliest) then earliest = at end
+  end
+  return earliest
 end

@@ -13,6 +13,11 @@ local function pending(stream, id)
   return redis.pcall('XPENDING', stream, 'workers', id, id, 1)[1]
 end
 
+-- runs(row): whether a worker holds the entry: not one that was given back, or waits in a lane.
+local function runs(row)
+  return row and row[2] ~= 'released' and row[2] ~= 'parked'
+end
+
 -- named(meta): the job id that a meta names, or nil. Only ever read, never written back.
 local function named(meta)
   local ok, object = pcall(cjson.decode, meta or '')

@@ -14,3 +14,19 @@ local function keep_suspect(suspects, id, marks, releases, starts)
     redis.call('HSET', suspects, id, string.format('%d %d', marks, releases) .. starts)
   end
 end
+
+-- mark_start(suspects, id, consumer, deliveries, presumed, now): record a start that is about to happen.
+local function mark_start(suspects, id, consumer, deliveries, presumed, now)
+  local marks, releases, starts = suspect_of(suspects, id)
+  -- A call sent again after a lost reply must not count its start twice.
+  if string.match(starts, '/(%d+)$') == deliveries then return end
+  if starts == '' and presumed ~= '' then starts = ' ' .. presumed end
+  starts = starts .. ' ' .. consumer .. string.format('@%d/', now) .. deliveries
+  keep_suspect(suspects, id, marks + 1, releases, starts)
+end
+
+-- unmark(suspects, id): take back the start that would be presumed of an entry's first delivery.
+local function unmark(suspects, id)
+  local marks, releases, starts = suspect_of(suspects, id)
+  keep_suspect(suspects, id, marks - 1, releases, starts)
+end

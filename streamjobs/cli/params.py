@@ -94,6 +94,22 @@ def duration(text: str) -> float:
         raise click.BadParameter(str(error)) from error
 
 
+def rate(text: str) -> tuple[int, float] | str:
+    """Read a rate, such as `100/s`, `5/m` or `3/10s`: how many in how many seconds; or `off`."""
+    if text == "off":
+        return text
+    count, _, per = text.partition("/")
+    try:
+        return int(count), seconds(per if per[:1].isdigit() else f"1{per}")
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r:.40} is not a rate: use 100/s, 5/m, 3/10s, or off") from error
+
+
+def places(text: str) -> int | str:
+    """Read a concurrency, or `off`."""
+    return text if text == "off" else numbers(1)(text)
+
+
 def number(text: str) -> int:
     """Read a whole number."""
     try:

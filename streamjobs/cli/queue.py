@@ -1,6 +1,6 @@
-"""`streamjobs queue`: show queues, stop them and let them go on."""
+"""`streamjobs queue`: show queues, limit them, stop them and let them go on."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.group("queue", cls=Group)
 def queue() -> None:
-    """Show queues, stop them and let them go on."""
+    """Show queues, limit them, stop them and let them go on."""
 
 
 @queue.command("list")
@@ -78,3 +78,54 @@ def _each(
     if settings().as_json:
         show.document(schema, queues=rows)
     fail_by(errors)
+
+
+@queue.command("limit")
+@click.argument("name", type=params.queue, metavar="QUEUE")
+@click.option("--kind", help="the limit of this kind, not that of the whole queue", metavar="KIND")
+@click.option("--key", help="for each value of this argument of the kind", metavar="ARGUMENT")
+@click.option("--rate", type=params.rate, help="how many may start, such as 100/s, 5/m, 3/10s; off for no limit")
+@click.option("--burst", type=params.numbers(1), help="how many at once after a pause", metavar="N")
+@click.option("--concurrency", type=params.places, help="how many may run at once; off for no limit", metavar="N")
+@click.option("--reset", is_flag=True, help="back to what the workers' code says")
+def limit(
+    name: str,
+    kind: str | None,
+    key: str | None,
+    rate: "tuple[int, float] | Literal['off'] | None",
+    burst: int | None,
+    concurrency: "int | Literal['off'] | None",
+    reset: bool,
+) -> None:
+    """Show the limits of a queue, or change one, in all workers, within a second."""
+    import msgspec
+
+    from streamjobs.client.talk import talk
+    from streamjobs.core.limits import Rate
+    from streamjobs.operate import limits
+    from streamjobs.protocol.keys import QueueKeys
+
+    if burst is not None and not isinstance(rate, tuple):
+        raise click.UsageError("--burst goes with a --rate")
+    keys = QueueKeys(settings().namespace, name)
+    values = {}
+    if reset or rate is not None or concurrency is not None:
+        wanted = Rate(rate[0], per=rate[1], burst=burst) if isinstance(rate, tuple) else rate
+        values = limits.changes(wanted, concurrency, kind, key, reset)
+    elif kind or key:
+        raise click.UsageError("--kind and --key go with --rate, --concurrency or --reset")
+    executor, _ = settings().reach()
+    talk(executor, limits.check_queue(keys))
+    talk(executor, limits.change(keys, values))
+    found = talk(executor, limits.current(keys))
+    if settings().as_json:
+        show.document("queue.limit", queue=name, limits=[msgspec.structs.asdict(one) for one in found])
+        return
+    if not found:
+        show.note(f"queue {name} has no limits")
+        return
+    rows = [
+        (one.limits, one.kind or "all", one.key, str(one), "operator" if one.by_operator else "code", str(one.waiting))
+        for one in found
+    ]
+    show.Table("LIMIT", "~KIND", "KEY", "TO", "SET BY", ">WAITING").print(rows)

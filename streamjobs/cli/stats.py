@@ -52,6 +52,7 @@ def _queue(queue: "QueueStats") -> dict[str, Any]:
     return {
         "queue": queue.queue,
         "waiting": queue.waiting,
+        "limited": queue.limited,
         "running": queue.running,
         "slots": queue.slots,
         "scheduled": queue.scheduled,

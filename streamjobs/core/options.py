@@ -10,6 +10,7 @@ from streamjobs.core import names
 from streamjobs.core.cron import CATCH_UPS, CatchUp
 from streamjobs.core.dedupe import Dedupe, check_mode
 from streamjobs.core.errors import InvalidOption
+from streamjobs.core.limits import Concurrencies, Limit, Rates, limits
 from streamjobs.core.retry import Retry
 
 WhenExpired = Literal["dead", "drop"]
@@ -23,7 +24,8 @@ class JobOptions(msgspec.Struct, frozen=True):
 
     `timeout`: seconds a run may take, None for no limit. `result_ttl`: seconds a result is kept, 0
     for not at all. `dedupe`: how long a job keeps out others of its dedupe key, and which arguments
-    make the key; None where only an enqueue that names a key has one.
+    make the key; None where only an enqueue that names a key has one. `rate`, `concurrency`: limits over
+    all workers of a queue (docs/flow.md).
     """
 
     queue: str = DEFAULT_QUEUE
@@ -31,13 +33,15 @@ class JobOptions(msgspec.Struct, frozen=True):
     retry: Retry = Retry()
     result_ttl: float | timedelta = 0
     dedupe: Dedupe | None = None
+    rate: Rates = None
+    concurrency: Concurrencies = None
 
     def __post_init__(self) -> None:
         names.check_name(self.queue, "queue")
         if not isinstance(self.retry, Retry):
             raise InvalidOption(f"retry={self.retry!r:.80}: expected streamjobs.Retry(...)")
         check_mode(self.dedupe)
-        _ = self.timeout_s, result_ttl_ms(self.result_ttl)
+        _ = self.timeout_s, result_ttl_ms(self.result_ttl), self.limits
 
     def changed(self, keywords: Mapping[str, Any]) -> "JobOptions":
         """Return these options with some fields changed.
@@ -57,6 +61,11 @@ class JobOptions(msgspec.Struct, frozen=True):
     def result_ttl_ms(self) -> int:
         """How long a result is kept; 0 for not at all."""
         return result_ttl_ms(self.result_ttl) if self.result_ttl else 0
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """All limits of the kind."""
+        return limits(self.rate, self.concurrency)
 
 
 def result_ttl_ms(value: float | timedelta) -> int:

@@ -9,6 +9,7 @@ import msgspec
 from streamjobs.core.codec import Signature
 from streamjobs.core.cron import Cron
 from streamjobs.core.errors import InvalidOption, UnknownKind
+from streamjobs.core.limits import Limit
 from streamjobs.core.names import check_kind
 from streamjobs.core.options import JobOptions
 
@@ -22,6 +23,7 @@ class Handler(msgspec.Struct, frozen=True, eq=False):
     options: JobOptions
     is_async: bool
     timeout_s: float | None
+    limits: tuple[Limit, ...] = ()
     known: bool = True
 
 
@@ -50,7 +52,11 @@ class Registry:
             options.dedupe.check(signature.names, name)
         # A plain decorator around an async handler leaves a plain function that returns a coroutine.
         is_async = any(map(inspect.iscoroutinefunction, (function, inspect.unwrap(function))))
-        handler = Handler(name, function, signature, options, is_async, options.timeout_s)
+        for limit in options.limits:
+            if limit.key is not None and limit.key not in signature.names:
+                known = ", ".join(signature.names) or "none at all"
+                raise InvalidOption(f"kind {name!r}: key={limit.key!r:.80} is not an argument of it; it has {known}")
+        handler = Handler(name, function, signature, options, is_async, options.timeout_s, options.limits)
         self._handlers[name] = handler
         return handler
 

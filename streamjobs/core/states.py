@@ -49,6 +49,9 @@ MOVES: dict[str, frozenset[Move]] = {
     "retry": frozenset({(State.RUNNING, State.SCHEDULED)}),
     "snooze": frozenset({(State.RUNNING, State.SCHEDULED)}),
     "release": frozenset({(State.RUNNING, State.WAITING)}),
+    "admit": frozenset({(State.RUNNING, State.WAITING)}),
+    "vacate": frozenset(),
+    "limit": frozenset(),
     "bury": frozenset({(State.RUNNING, State.DEAD)}) | FOLLOWER,
     "cancel": frozenset(
         {

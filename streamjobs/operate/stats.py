@@ -1,6 +1,7 @@
 """How much there is: counts per state, ages, workers and totals of each queue. Reads only.
 
-The cost is a fixed number of O(1) commands per queue, in two round trips, whatever the queues hold.
+The cost is a fixed number of commands per queue, in two round trips, whatever the queues hold: O(1) each, one
+O(workers).
 """
 
 from collections.abc import Sequence
@@ -25,6 +26,8 @@ class QueueStats(msgspec.Struct, frozen=True):
     waiting: int = 0
     running: int = 0
     """Claimed by workers, those read ahead included."""
+    limited: int = 0
+    """Of those waiting: they wait for a rate or a concurrency."""
     slots: int = 0
     scheduled: int = 0
     retrying: int = 0
@@ -93,6 +96,7 @@ def _requests(keys: QueueKeys) -> list[Any]:
         views.first_due(keys.retries),
         views.oldest_pending(keys),
         views.oldest_pending(keys, RELEASED),
+        views.parked(keys),
     ]
 
 
@@ -102,7 +106,7 @@ class _Replies:
     def __init__(self, replies: Sequence[Any]) -> None:
         (
             length, group, released, scheduled, retrying, dead, workers, totals, config, due, due_retry,
-            oldest, oldest_released,
+            oldest, oldest_released, parked,
         ) = replies  # fmt: skip
         self.length, self.released = _must(length), _must(released)
         self.scheduled, self.retrying, self.dead = _must(scheduled), _must(retrying), _must(dead)
@@ -111,6 +115,7 @@ class _Replies:
         self.due = [_must(due), _must(due_retry)]
         self.group = _or(group, views.Group())
         self.oldest, self.oldest_released = _or(oldest, ""), _or(oldest_released, "")
+        self.parked = _or(parked, 0)
 
     @property
     def last_delivered(self) -> str:
@@ -126,8 +131,9 @@ class _Replies:
         ready_ms += [due_ms for due_ms in self.due if due_ms]
         return QueueStats(
             queue,
-            waiting=max(0, self.length - self.group.pending + self.released),
-            running=max(0, self.group.pending - self.released),
+            waiting=max(0, self.length - self.group.pending + self.released + self.parked),
+            running=max(0, self.group.pending - self.released - self.parked),
+            limited=self.parked,
             slots=sum(int(note) for note in live if note.isdigit()),
             scheduled=self.scheduled,
             retrying=self.retrying,

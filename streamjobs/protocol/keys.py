@@ -11,6 +11,8 @@ from functools import cached_property
 GROUP = "workers"
 RELEASED = "released"
 """The consumer under which claims lie that were given back."""
+PARKED = "parked"
+"""The consumer under which claims lie that wait in a lane of a limit."""
 DEFAULT_NAMESPACE = "sj"
 
 
@@ -91,6 +93,36 @@ class QueueKeys:
         return self.base + "cron:code"
 
     @cached_property
+    def line(self) -> str:
+        return self.base + "line"
+
+    @cached_property
+    def slots(self) -> str:
+        return self.base + "slots"
+
+    @cached_property
+    def wake(self) -> str:
+        return self.base + "wake"
+
+    @cached_property
+    def gone(self) -> str:
+        return self.base + "gone"
+
+    @cached_property
+    def tats(self) -> str:
+        return self.base + "tats"
+
+    @cached_property
+    def limits(self) -> str:
+        return self.base + "limits"
+
+    @cached_property
+    def lanes(self) -> tuple[str, ...]:
+        """What scripts need that look at lanes, in their order (lua/include/lanes.lua)."""
+        own = (self.line, self.slots, self.wake, self.gone, self.tats, self.limits)
+        return (*own, self.config, self.released, self.bell)
+
+    @cached_property
     def done(self) -> str:
         """The channel on which ids of ended jobs with a result wish are published."""
         return self.base + "done"
@@ -142,6 +174,12 @@ _KINDS = {
     "cron": "hash",
     "cron:holds": "hash",
     "cron:code": "hash",
+    "line": "zset",
+    "slots": "zset",
+    "wake": "zset",
+    "gone": "zset",
+    "tats": "zset",
+    "limits": "hash",
 }
 _PREFIXES = ("dedupe:", "once:", "producer:", "result:", "metrics:")
 _KEY = re.compile(

@@ -153,7 +153,7 @@ def reclaim(
     """Claim at most `most` entries silent for a lease, in one step of a sweep from `cursor` on."""
     return Call(
         "reclaim",
-        [keys.stream, keys.released, keys.suspects, keys.totals, keys.config],
+        [keys.stream, keys.released, keys.suspects, keys.totals, keys.line, keys.config],
         [clock, consumer, lease_ms, cursor, most, RECLAIM_WINDOW],
         lambda raw: Swept(raw[0].decode(), _claimed(raw[1:], now, consumer)),
     )

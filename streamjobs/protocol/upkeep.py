@@ -23,6 +23,8 @@ class Promoted(msgspec.Struct, frozen=True):
     """Whether this worker is the one that sleeps until the next due time."""
     now_ms: int
     """The server's time."""
+    woken: int = 0
+    """How many waited in a lane and may go on: they are to be taken like what was given back."""
 
 
 class Replay(msgspec.Struct, frozen=True):
@@ -50,16 +52,17 @@ class Purge(msgspec.Struct, frozen=True):
 def promote(
     keys: QueueKeys, consumer: str, *, rung: bool, note: str, room: int, most: int = PROMOTE_MOST, clock: str = ""
 ) -> Call[Promoted]:
-    """Move due jobs to the stream, while no more than `room` wait there, or more came there by other ways.
+    """Move due jobs to the stream, while no more than `room` wait there, or more came there by other ways; and let go
+    who waits in a lane with room.
 
     `note` is kept beside the time this worker was last seen.
     """
     named = [keys.stream, keys.scheduled, keys.retries, keys.bodies, keys.moved, keys.promoter]
     return Call(
         "promote",
-        [*named, keys.workers, keys.totals, keys.dedupe("")],
+        [*named, keys.workers, keys.totals, keys.dedupe(""), *keys.lanes],
         [clock, consumer, most, int(rung), note, room],
-        lambda raw: Promoted(raw[0], raw[1], raw[2] == 1, raw[3]),
+        lambda raw: Promoted(raw[0], raw[1], raw[2] == 1, raw[3], raw[4]),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from streamjobs.protocol.calls import Command, Word
-from streamjobs.protocol.keys import GROUP, QueueKeys, queues
+from streamjobs.protocol.keys import GROUP, PARKED, QueueKeys, queues
 
 Row = tuple[str, dict[str, bytes]]
 """One stream entry: its id, and its fields."""
@@ -42,6 +42,15 @@ def members(key: str) -> Command[int]:
 def released(keys: QueueKeys) -> Command[int]:
     """Count the claims that were handed back and not taken again."""
     return Command(["SCARD", keys.released], int)
+
+
+def parked(keys: QueueKeys) -> Command[int]:
+    """Count the claims that wait in lanes of limits. An error without a group."""
+    return Command(["XPENDING", keys.stream, GROUP], _parked)
+
+
+def _parked(raw: Sequence[Any]) -> int:
+    return next((int(count) for name, count in raw[3] or () if name == PARKED.encode()), 0)
 
 
 def groups(keys: QueueKeys) -> Command[Group]:

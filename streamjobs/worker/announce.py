@@ -83,5 +83,5 @@ class Announcer:
             return False
         execution.newer = begun.newer
         if begun.body is not None:
-            execution.claim.body = begun.body
+            execution.claim.body, execution.arguments = begun.body, None
         return True

@@ -100,6 +100,8 @@ def counters(decision: Retry | Snooze | Bury) -> tuple[str, ...]:
     match decision:
         case Retry():
             return (f"error.{decision.error_class}",)
+        case Snooze(why="rate_waits"):
+            return ("snoozed.rate_waits", "error.rate_limited")
         case Snooze():
             return (f"snoozed.{decision.why}",)
         case Bury():

@@ -1,8 +1,9 @@
 """What a worker holds: its queues, and in each the claims on their way to being settled."""
 
 import asyncio
+from collections.abc import Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -10,9 +11,12 @@ from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.sync import SyncExecutor
 from streamjobs.core import job
 from streamjobs.core.job import FRESH, Claim, Meta
+from streamjobs.core.limits import Limit, Plan, plan
 from streamjobs.core.registry import Handler
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.protocol.leases import SWEEP_BEGIN
+
+Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class Ending(Enum):
@@ -48,6 +52,16 @@ class WorkerQueue:
         self.next_sweep = 0.0
         self.rung = False
         """Something was given back: take before reading."""
+        self.limits: tuple[Limit, ...] = ()
+        """Those of the whole queue, as the code has them."""
+        self.overrides: dict[str, str] = {}
+        """Limits that were set at run time, by base."""
+        self.limited = b""
+        """How often those had been changed when they were read."""
+        self.crowd = 0
+        """How many waited in the lanes of the whole queue when the server was last asked."""
+        self.plans: dict[str, Plan] = {}
+        """The limits of each kind, once asked for."""
 
     def add(self, claim: Claim) -> "Execution | None":
         """Take a claim in; None when the entry is held already, from now on under this claim's fence."""
@@ -60,6 +74,20 @@ class WorkerQueue:
             return None
         held = self.held[claim.entry] = Execution(claim, self, None, claim.claimed_at)
         return held
+
+    def limit(self, number: bytes, overrides: dict[str, str]) -> None:
+        """Take note of the limits that are set at run time, as of this change of them."""
+        self.limited, self.overrides = number, overrides
+        self.plans.clear()
+
+    def plan(self, handler: Handler) -> Plan:
+        """Return the limits that hold for the jobs of a kind."""
+        found = self.plans.get(handler.kind)
+        if found is None:
+            names = handler.signature.names
+            found = plan(handler.kind, handler.limits, self.limits, self.overrides, names)
+            self.plans[handler.kind] = found
+        return found
 
     def holds(self, execution: "Execution") -> bool:
         """Say whether this execution is still ours to run or settle."""
@@ -82,6 +110,12 @@ class Execution(msgspec.Struct, eq=False):
     meta: Meta = FRESH
     newer: int = 0
     """How many starts of this job had taken newer arguments when this one began."""
+    arguments: Arguments | None = None
+    """Positional and by name, once decoded."""
+    lanes: Sequence[str] = ()
+    """Those of the limits that hold for it, once looked at."""
+    admitted: bool = False
+    """Whether the server let it start in all of them: it has a slot in those of a concurrency."""
     state: Any = None
     access: Access | None = None
     """None until it is started."""
@@ -147,6 +181,11 @@ class Execution(msgspec.Struct, eq=False):
     def runs(self) -> bool:
         """Whether its handler was started and nothing has been decided yet."""
         return self.task is not None and not self.settling
+
+    @property
+    def slots(self) -> list[str]:
+        """The lanes in which it holds a slot."""
+        return [lane for lane in self.lanes if lane.startswith("c")] if self.admitted else []
 
     @property
     def lost(self) -> asyncio.Event:

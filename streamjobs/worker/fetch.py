@@ -7,18 +7,19 @@ the rate measured here, so that no-op jobs come 500 at a time and a ten-minute j
 import asyncio
 from collections.abc import Sequence
 from time import monotonic
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.connect import REPLY_SECONDS
 from streamjobs.core.errors import StreamJobsError, Unavailable
 from streamjobs.core.failpoints import failpoint
-from streamjobs.protocol import leases
-from streamjobs.protocol.calls import Request
+from streamjobs.protocol import lanes, leases
+from streamjobs.protocol.calls import Command, Request
 from streamjobs.protocol.intake import MAX_BATCH_JOBS
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.order import Order, Shares, Strict
 from streamjobs.worker.run import Runner
+from streamjobs.worker.service import until
 from streamjobs.worker.start import Starter
 from streamjobs.worker.station import Station
 
@@ -29,6 +30,10 @@ PATIENCE_MS = 1000
 BURST_BLOCK_MS = 100
 NO_QUEUE_S = 0.5
 """A worker whose patterns fit no queue yet looks so often whether one has come."""
+CROWD = 500
+"""While more wait in the lanes of a whole queue, its fresh entries stay where they are: they would only join them."""
+ASK_S = 0.25
+"""How often it is asked whether that has changed."""
 
 
 class Fetcher:
@@ -47,7 +52,7 @@ class Fetcher:
         self._pulse = station.pulse
         self._starter = starter
         self._runner = runner
-        self._order: Order = Strict(self._queues) if options.strict else Shares(self._queues)
+        self._order: Order = Strict() if options.strict else Shares()
         self._even = not options.strict
         """Queues of one weight are read all at once: no order has to be asked."""
         self._sweep_s = options.ms("sweep") / 1000
@@ -65,14 +70,16 @@ class Fetcher:
         """The number of the request that is under way; 0 between two."""
         self.within_s = 0.0
         """How long that may take, on a connection that works."""
+        self._ask_at = 0.0
+        self._nudged = asyncio.Event()
         self.reclaimed = 0
         self.idle = False
         """The last read found nothing."""
 
     @property
     def fresh(self) -> list[WorkerQueue]:
-        """The queues whose fresh entries are read here."""
-        return self._queues
+        """The queues whose fresh entries are read here now."""
+        return [queue for queue in self._queues if queue.crowd <= CROWD]
 
     async def tick(self) -> float:
         """Claim once; waits for a free slot first, and on the server for work."""
@@ -86,8 +93,11 @@ class Fetcher:
             for queue in self._queues:
                 await self._take_and_sweep(queue)
             room = min(room, self._wanted())
-            if room > 0 and not await self._look(room):
-                await self._read(room)
+            if room > 0:
+                if not (queues := await self._uncrowded()):
+                    await self._stand_by()
+                elif not await self._look(queues, room):
+                    await self._read(queues, room)
         except Unavailable as error:
             if error.word not in ("NOGROUP", "UNBLOCKED"):
                 raise
@@ -151,12 +161,12 @@ class Fetcher:
             self._rate = (self._runner.finished - self._measured) / elapsed
             self._measured_at, self._measured = now, self._runner.finished
 
-    async def _look(self, room: int) -> bool:
+    async def _look(self, queues: list[WorkerQueue], room: int) -> bool:
         """Read what is there, in the queues' order and without waiting; say whether there was anything."""
-        if len(self._queues) == 1 or (self._even and len({queue.weight for queue in self._queues}) == 1):
+        if len(queues) == 1 or (self._even and len({queue.weight for queue in queues}) == 1):
             return False
         found = False
-        asks = self._order.asks(room)
+        asks = self._order.asks(queues, room)
         try:
             wanted = next(asks)
             while True:
@@ -168,11 +178,11 @@ class Fetcher:
 
     async def _read_each(self, wanted: Sequence[tuple[WorkerQueue, int]]) -> list[int]:
         sent_at = monotonic()
-        requests = [leases.read([queue.keys.stream], self._consumer, most, None) for queue, most in wanted]
-        replies = await self._ask_all(self._executor, requests)
-        failpoint("worker.after_claim")
+        queues = [queue for queue, _ in wanted]
+        reads = [leases.read([queue.keys.stream], self._consumer, most, None) for queue, most in wanted]
+        replies = await self._read_all(self._executor, reads, queues)
         came = []
-        for (queue, _), reply in zip(wanted, replies, strict=True):
+        for queue, reply in zip(queues, replies, strict=True):
             entries = reply[0][1] if reply and not isinstance(reply, StreamJobsError) else ()
             self._starter.add(queue, leases.claims(entries, self._pulse.arrived_at(sent_at)))
             came.append(len(entries))
@@ -181,8 +191,35 @@ class Fetcher:
                 raise reply
         return came
 
-    async def _read(self, room: int) -> None:
-        streams = [queue.keys.stream for queue in self._queues]
+    async def _read_all(
+        self, executor: AsyncExecutor, reads: list[Command[Any]], queues: Sequence[WorkerQueue]
+    ) -> list[Any]:
+        """Read, and learn what limits hold for what came; return the replies to the reads."""
+        # Behind the reads, so that it is run when they return: limits set at run time hold for what they bring.
+        replies = await self._ask_all(executor, [*reads, *(lanes.changed(queue.keys) for queue in queues)])
+        failpoint("worker.after_claim")
+        for queue, number in zip(queues, replies[len(reads) :], strict=True):
+            if number != queue.limited and not isinstance(number, StreamJobsError):
+                await self._learn_limits(queue, number)
+        return replies[: len(reads)]
+
+    async def _uncrowded(self) -> list[WorkerQueue]:
+        crowded = [queue for queue in self._queues if queue.crowd > CROWD]
+        if crowded and monotonic() >= self._ask_at:
+            self._ask_at = monotonic() + ASK_S
+            for queue in crowded:
+                counts = await self._executor.run_all([lanes.waiting(queue.keys, base) for base in ("c:q", "r:q")])
+                queue.crowd = sum(count for count in counts if isinstance(count, int))
+        return self.fresh
+
+    async def _stand_by(self) -> None:
+        """Wait for a nudge, or until it is time to ask again."""
+        self._nudged.clear()
+        if not any(queue.rung for queue in self._queues):
+            await until(self._nudged, min(ASK_S, max(0.0, self._ask_at - monotonic())))
+
+    async def _read(self, queues: list[WorkerQueue], room: int) -> None:
+        streams = [queue.keys.stream for queue in queues]
         # Each queue has its turn to be first: a server may serve only the first one that has work.
         self._turn = (self._turn + 1) % len(streams)
         streams = streams[self._turn :] + streams[: self._turn]
@@ -191,22 +228,32 @@ class Fetcher:
         self._blocked = True
         sent_at = monotonic()
         try:
-            reply = await self._ask(self._reader, leases.read(streams, self._consumer, count, self._block()))
+            read = leases.read(streams, self._consumer, count, self._block())
+            [reply] = await self._read_all(self._reader, [read], queues)
         finally:
             self._blocked = False
-        failpoint("worker.after_claim")
+        if isinstance(reply, StreamJobsError):
+            raise reply
         self.idle = not reply
         by_stream = {queue.keys.stream.encode(): queue for queue in self._queues}
         for stream, entries in reply or ():
             # A lease that began while this process was frozen may have ended: such a claim must not start.
             self._starter.add(by_stream[stream], leases.claims(entries, self._pulse.arrived_at(sent_at)))
 
+    async def _learn_limits(self, queue: WorkerQueue, number: bytes) -> None:
+        [overrides] = await self._executor.run_all([lanes.overrides(queue.keys)])
+        # Never an error: what was read is claimed, and must get to its start. The next read asks again.
+        if not isinstance(overrides, StreamJobsError):
+            queue.limit(number, overrides)
+
     def _block(self) -> int | None:
         """Return how long to wait on the server: to the next sweep, or not at all with claims to start or take."""
         if self._starter.waiting or any(queue.rung for queue in self._queues):
             return None
-        until_sweep = min(queue.next_sweep for queue in self._queues) - monotonic()
-        return max(1, min(self._block_ms, int(until_sweep * 1000)))
+        until_s = min(queue.next_sweep for queue in self._queues) - monotonic()
+        if any(queue.crowd > CROWD for queue in self._queues):
+            until_s = min(until_s, ASK_S)
+        return max(1, min(self._block_ms, int(until_s * 1000)))
 
     async def _take_and_sweep(self, queue: WorkerQueue) -> None:
         free = self._starter.free()
@@ -244,6 +291,7 @@ class Fetcher:
 
     async def nudge(self) -> None:
         """End a read that waits on the server, so that a bell that rang is attended to."""
+        self._nudged.set()
         reads = self._reads
         # A read that is on its way to the server cannot be ended yet.
         for pause_s in (0, 0.01, 0.1):

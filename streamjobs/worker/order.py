@@ -23,26 +23,24 @@ RETRY_READS = 8
 class Order(Protocol):
     """Divides the room of a read among queues."""
 
-    def asks(self, room: int) -> Asks:
-        """Say what to read into this room, which is at least 1."""
+    def asks(self, queues: Sequence[WorkerQueue], room: int) -> Asks:
+        """Say what to read of these queues into this room, which is at least 1."""
         ...
 
 
 class Shares:
     """Each queue has its weight's share while it has work; what it does not need is the others'."""
 
-    def __init__(self, queues: Sequence[WorkerQueue]) -> None:
-        self._queues = queues
+    def __init__(self) -> None:
         self._credit: dict[WorkerQueue, float] = {}
         self._dry: set[WorkerQueue] = set()
         self._reads = 0
 
-    def asks(self, room: int) -> Asks:
+    def asks(self, queues: Sequence[WorkerQueue], room: int) -> Asks:
         self._reads += 1
-        if self._reads % RETRY_READS == 0 or len(self._dry) >= len(self._queues):
+        if self._reads % RETRY_READS == 0 or self._dry.issuperset(queues):
             self._dry.clear()
-        queues = [queue for queue in self._queues if queue not in self._dry]
-        asked = self._divide(queues, room)
+        asked = self._divide([queue for queue in queues if queue not in self._dry], room)
         came = yield asked
         for (queue, most), count in zip(asked, came, strict=True):
             self._credit[queue] -= count
@@ -68,18 +66,17 @@ class Shares:
 class Strict:
     """A queue is read when those before it have no more to give; one that is passed over for long ages."""
 
-    def __init__(self, queues: Sequence[WorkerQueue]) -> None:
-        self._queues = queues
+    def __init__(self) -> None:
         self._asked: dict[WorkerQueue, tuple[int, float]] = {}
         """The read, and the time, at which each queue was last asked."""
         self._reads = 0
 
-    def asks(self, room: int) -> Asks:
+    def asks(self, queues: Sequence[WorkerQueue], room: int) -> Asks:
         self._reads += 1
-        aged = [queue for queue in self._queues if self._is_aged(queue)]
+        aged = [queue for queue in queues if self._is_aged(queue)]
         for queue in aged[:1]:
             room -= yield from self._ask(queue, max(1, room // 4))
-        for queue in self._queues:
+        for queue in queues:
             if room <= 0:
                 return
             room -= yield from self._ask(queue, room)

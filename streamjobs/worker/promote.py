@@ -1,5 +1,6 @@
 """Promote what is due, and sleep by the bell until the next is: one worker on time, the others rarely."""
 
+import asyncio
 from time import monotonic
 
 from streamjobs.client.aio import AsyncExecutor
@@ -30,10 +31,11 @@ class Promoter:
         self._note = str(station.options.concurrency)
         self._due: dict[WorkerQueue, float] = {}
         self._heard: set[WorkerQueue] = set()
-        self._asleep = False
         self._ahead = 0
         """Jobs that ended here within `AHEAD_S`."""
         self._measured_at, self._measured = monotonic(), 0
+        self._listening: asyncio.Task[str | None] | None = None
+        """Waits on the server for a bell, over any number of ticks."""
 
     async def tick(self) -> float:
         """Promote where something is due, then sleep until the next is, or a bell rings."""
@@ -49,7 +51,13 @@ class Promoter:
 
     async def wake(self) -> bool:
         """End the sleep on the server; say whether that worked, or nobody was asleep."""
-        return not self._asleep or await self._sleeper.unblock(via=self._station.executor)
+        return self._listening is None or await self._sleeper.unblock(via=self._station.executor)
+
+    async def close(self) -> None:
+        """Listen no more."""
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.gather(self._listening, return_exceptions=True)
 
     async def _promote(self, queue: WorkerQueue) -> None:
         call = upkeep.promote(
@@ -59,7 +67,10 @@ class Promoter:
         failpoint("worker.after_promote")
         self._heard.discard(queue)
         self._station.clock.sync(done.now_ms)
-        if done.next_ms == 0 and done.moved:
+        if done.woken:
+            queue.rung = True
+            await self._fetcher.nudge()
+        if done.next_ms == 0 and (done.moved or done.woken):
             # Whoever finds room for due jobs goes on, so that one promoter is enough or the others help.
             seconds = 0.0
         elif done.next_ms == 0 and done.leads:
@@ -79,13 +90,17 @@ class Promoter:
         return self._station.options.concurrency + self._ahead
 
     async def _sleep(self, seconds: float) -> None:
-        # BLPOP takes 0 for "for ever".
-        wait = upkeep.wait_for_bell([queue.keys.bell for queue in self._station.queues], max(0.002, seconds))
-        self._asleep = True
-        try:
-            bell = await self._sleeper.run(wait)
-        finally:
-            self._asleep = False
+        """Sleep until a bell rings or the time has passed: by the own clock, since a server ends waits of its clients
+        only every 100 ms.
+        """
+        if self._listening is None:
+            wait = upkeep.wait_for_bell([queue.keys.bell for queue in self._station.queues], LONGEST_S)
+            self._listening = asyncio.create_task(self._sleeper.run(wait), name="streamjobs-bell")
+        await asyncio.wait([self._listening], timeout=seconds)
+        if not self._listening.done():
+            return
+        listening, self._listening = self._listening, None
+        bell = listening.result()
         for queue in self._station.queues:
             if queue.keys.bell == bell:
                 self._heard.add(queue)

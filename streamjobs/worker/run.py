@@ -15,6 +15,7 @@ from streamjobs.core.codec import DecodeFailed, decode_meta
 from streamjobs.core.decide import decide
 from streamjobs.core.errors import UsageError
 from streamjobs.core.job import FRESH, Bury, Decision, Expired, Outcome, Raised, Retry, Returned, Undecodable, Unknown
+from streamjobs.core.limits import Concurrency
 from streamjobs.core.registry import Handler, stranger
 from streamjobs.core.retry import Retry as Policy
 from streamjobs.worker import context, outcomes
@@ -33,6 +34,9 @@ class Runner:
 
     def __init__(self, handlers: dict[str, Handler], rules: tuple[Rule, ...], settler: Settler, random: Random) -> None:
         self._handlers = {kind.encode(): handler for kind, handler in handlers.items()}
+        limits = [limit for handler in handlers.values() for limit in handler.limits]
+        self.ordered = any(isinstance(limit, Concurrency) and limit.key for limit in limits)
+        """Whether jobs of any kind here go in order within a key."""
         self._rules = rules
         self._settler = settler
         self._random = random
@@ -44,7 +48,7 @@ class Runner:
         self.stuck = 0
         """Handlers that were abandoned and have not ended."""
         self.finished = 0
-        """Jobs that have ended here, whatever came of them; grows for as long as the worker lives."""
+        """Jobs that have ended here, whatever came of them, or were parked; grows for as long as the worker lives."""
         self.on_end: Callable[[], None] = lambda: None
         """Called after each end, also of a handler that was abandoned, for whoever waits for a free slot."""
 
@@ -55,25 +59,25 @@ class Runner:
             try:
                 execution.meta = decode_meta(claim.meta)
             except DecodeFailed as error:
-                return self._refuse(execution, Undecodable(str(error)))
+                return self.refuse(execution, Undecodable(str(error)))
         handler = self._handlers.get(claim.kind)
         if handler is None:
             if not claim.kind:
-                return self._refuse(execution, Undecodable("the entry has no field kind"))
+                return self.refuse(execution, Undecodable("the entry has no field kind"))
             handler = stranger(claim.kind.decode("utf-8", "replace"))
         execution.handler = handler
         if execution.meta is not FRESH and execution.expired(clock.now_ms()):
-            return self._refuse(execution, Expired(execution.expires_ms))
-        return handler.known or self._refuse(execution, Unknown())
+            return self.refuse(execution, Expired(execution.expires_ms))
+        return handler.known or self.refuse(execution, Unknown())
 
     def start(self, execution: Execution) -> None:
         """Start the handler in a task of its own."""
         handler = execution.handler
         assert handler is not None
         try:
-            args, kwargs = handler.signature.decode(execution.claim.body)
+            args, kwargs = execution.arguments or handler.signature.decode(execution.claim.body)
         except DecodeFailed as error:
-            self._refuse(execution, Undecodable(str(error)))
+            self.refuse(execution, Undecodable(str(error)))
             return
         execution.state, execution.access = self.state, self.access
         if handler.signature.wants_context:
@@ -118,6 +122,8 @@ class Runner:
         execution.task = None
         if execution.abandoned:
             self.stuck -= 1
+            if execution.ending is Ending.DEADLINE:
+                self._settler.vacate(execution)
             # Its slot may have been among those that were not replaced.
             self.on_end()
             return
@@ -127,6 +133,7 @@ class Runner:
             self._returned(execution, outcome)
         elif execution.ending is Ending.LOST:
             execution.queue.drop(execution)
+            self._settler.vacate(execution)
         else:
             self._decide(execution, outcome)
         self.on_end()
@@ -153,7 +160,7 @@ class Runner:
         policy = execution.handler.options.retry if execution.handler else _POLICY
         return decide(outcome, execution.meta, policy, self._random.random())
 
-    def _refuse(self, execution: Execution, outcome: Outcome) -> bool:
+    def refuse(self, execution: Execution, outcome: Outcome) -> bool:
         """Settle a claim that cannot be started."""
         self.finished += 1
         self._decide(execution, outcome)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Any, assert_never
 
@@ -12,7 +12,7 @@ import msgspec
 from streamjobs.core.errors import OutcomeUnknown, StreamJobsError, Unavailable
 from streamjobs.core.failpoints import failpoint
 from streamjobs.core.job import Bury, Cancel, Complete, Decision, Release, Retry, Snooze
-from streamjobs.protocol import leases, settle
+from streamjobs.protocol import lanes, leases, settle
 from streamjobs.protocol.calls import Call
 from streamjobs.worker import endings
 from streamjobs.worker.clock import ServerClock
@@ -64,6 +64,8 @@ class Pile:
         self.size = 0
         self.successes: dict[str, Successes] = {}
         self.moves: dict[str, list[Item]] = {}
+        self.leavers: list[lanes.Leaver] = []
+        """Those that give up slots."""
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -88,6 +90,8 @@ class Settler:
         self._flushing: asyncio.Task[None] | None = None
         self.broken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Ends with the error that no repetition can heal."""
+        self.on_woken: Callable[[WorkerQueue, int], None] | None = None
+        """Called when so many jobs of a queue may go on in the place of ended ones; with None the bell rings."""
         self.done = self.failed = self.given_back = self.lost = 0
 
     @property
@@ -124,7 +128,21 @@ class Settler:
         """Give a claim back; `held_alone` when it waited in vain for a process of its own, `quiet` when one will
         look for it.
         """
+        # It keeps its slots: whoever takes it goes on in its place.
         self._add("release", execution, endings.giveback(execution, held_alone=held_alone, quiet=quiet))
+
+    def vacate(self, execution: Execution) -> None:
+        """Give up the slots of an execution that has ended, whatever became of its job.
+
+        An abandoned one keeps them until its handler ends, or until the server frees them, a lease after.
+        """
+        if execution.slots:
+            self._vacate(self._pile(execution.queue), execution)
+
+    def _vacate(self, pile: Pile, execution: Execution) -> None:
+        if execution.lanes and (slots := execution.slots):
+            claim = execution.claim
+            pile.leavers.append(lanes.Leaver(claim.entry, claim.deliveries, slots))
 
     def _successes(self, execution: Execution, run_s: float) -> Successes:
         pile = self._pile(execution.queue)
@@ -132,6 +150,7 @@ class Settler:
         successes = pile.successes.get(execution.kind)
         if successes is None:
             successes = pile.successes[execution.kind] = Successes()
+        self._vacate(pile, execution)
         successes.run_s += run_s
         successes.started_s += execution.started
         return successes
@@ -139,6 +158,8 @@ class Settler:
     def _add(self, move: str, execution: Execution, words: Any, counters: tuple[str, ...] = ()) -> None:
         execution.settling = True
         pile = self._pile(execution.queue)
+        if move != "release" and not execution.abandoned:
+            self._vacate(pile, execution)
         pile.moves.setdefault(move, []).append(Item(execution, words, counters))
 
     def _pile(self, queue: WorkerQueue) -> Pile:
@@ -208,6 +229,10 @@ class Settler:
             await self._executor.run_all([leases.join(queue.keys, queue.lease_ms)])
 
     def _answered(self, one: Written, answer: Any, *, repeated: bool) -> None:
+        if one.call.script == "vacate":
+            if answer and self.on_woken:
+                self.on_woken(one.queue, answer)
+            return
         lost = set(answer) if isinstance(answer, dict) else {i for i, w in enumerate(answer) if w in ("LOST", "GONE")}
         if one.call.script == "complete":
             self.done += len(one.executions) - len(lost)
@@ -234,6 +259,9 @@ class Settler:
         for move, items in pile.moves.items():
             items.sort(key=_kind)
             yield Written(pile.queue, self._call(pile.queue, move, items), [item.execution for item in items])
+        if pile.leavers:
+            # Behind what settles them, so that nobody starts in their place before they have ended.
+            yield Written(pile.queue, lanes.vacate(keys, pile.leavers, ring=self.on_woken is None), [])
 
     def _call(self, queue: WorkerQueue, move: str, items: list[Item]) -> Call[Any]:
         words = [item.words for item in items]

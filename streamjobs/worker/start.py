@@ -14,14 +14,17 @@ from enum import Enum
 from time import monotonic
 from typing import Any
 
+from streamjobs.core.codec import DecodeFailed
 from streamjobs.core.decide import crashed
-from streamjobs.core.errors import OutcomeUnknown, StreamJobsError
-from streamjobs.core.job import Claim
-from streamjobs.protocol import leases
+from streamjobs.core.errors import StreamJobsError
+from streamjobs.core.job import Claim, Undecodable
+from streamjobs.protocol import lanes, leases
+from streamjobs.worker.admit import Admission
 from streamjobs.worker.announce import Announcer
 from streamjobs.worker.execution import Execution, WorkerQueue
+from streamjobs.worker.mark import Marker
 from streamjobs.worker.run import Runner
-from streamjobs.worker.service import HEALABLE, Backoff
+from streamjobs.worker.service import HEALABLE
 from streamjobs.worker.settle import Settler
 from streamjobs.worker.station import Station
 
@@ -68,11 +71,16 @@ class Starter:
         self._runner = runner
         self._settler = settler
         self._announcer = Announcer(station, settler)
+        self._marker = Marker(station, settler)
         self._concurrency = station.options.concurrency
         self._ready: deque[Execution] = deque()
         self._unannounced: list[Execution] = []
         """Claims of this turn whose starts the server must hear of first, in one call."""
         self._marking = 0
+        """Claims of which the server is asked before they start."""
+        self._admission = Admission(station)
+        self._entrants: list[Execution] = []
+        self._ordered = duty is not Duty.SUSPECTS and runner.ordered
         self._lone: Execution | None = None
         """A suspect that runs alone here, or is about to: nothing else starts."""
         self._filling = False
@@ -85,6 +93,8 @@ class Starter:
         self.room = asyncio.Event()
         """Set when a job ends; whoever waits for a slot clears it."""
         runner.on_end = self._on_end
+        if duty is not Duty.SUSPECTS:
+            settler.on_woken = self._on_woken
 
     @property
     def waiting(self) -> int:
@@ -119,11 +129,25 @@ class Starter:
         """Take claims in, and start what can be started."""
         self.added += len(claims)
         add, ready = queue.add, self._ready
+        ahead = self._ordered and not self.stopping
         for claim in claims:
             execution = add(claim)
-            if execution is not None:
+            if execution is not None and not (ahead and self._ask_ahead(execution)):
                 ready.append(execution)
         self._fill()
+
+    def _ask_ahead(self, execution: Execution) -> bool:
+        """Ask for a claim before there is a slot for it, if jobs of its key go in order; say whether it is seen to.
+
+        Otherwise another worker could start a younger one while this one waits here.
+        """
+        if not self._runner.prepare(execution, self._station.clock):
+            return True
+        assert execution.handler is not None
+        if not execution.queue.plan(execution.handler).ordered:
+            return False
+        self._begin(execution, monotonic())
+        return True
 
     def _fill(self) -> None:
         """Start ready claims into free slots."""
@@ -136,20 +160,22 @@ class Starter:
             execution = ready.popleft()
             if execution.queue.holds(execution):
                 self._begin(execution, now)
-        if self._unannounced:
-            self._spawn(self._announce_and_start(self._unannounced))
-            self._unannounced = []
+        self._send_starts()
+        entrants, self._entrants = self._entrants, []
+        for queue in dict.fromkeys(one.queue for one in entrants):
+            self._spawn(self._enter(queue, [one for one in entrants if one.queue is queue]))
 
     def _begin(self, execution: Execution, now: float) -> None:
         claim = execution.claim
         if now - claim.claimed_at > execution.queue.lease_ms / 1000:
             # This process was frozen: another may hold the job by now, and its handler must not start.
             self._settler.release(execution)
-        elif self._runner.prepare(execution, self._station.clock):
-            if execution.first and not execution.meta.crashes:
-                self._start(execution)
-            else:
-                self._admit(execution)
+        elif execution.admitted or execution.handler or self._runner.prepare(execution, self._station.clock):
+            if not execution.admitted and self._limited(execution):
+                self._entrants.append(execution)
+                self._marking += 1
+            elif not execution.settling:
+                self._weigh(execution)
 
     def _start(self, execution: Execution) -> None:
         if execution.meta.announced:
@@ -157,6 +183,11 @@ class Starter:
             self._unannounced.append(execution)
         else:
             self._runner.start(execution)
+
+    def _send_starts(self) -> None:
+        if self._unannounced:
+            self._spawn(self._announce_and_start(self._unannounced))
+            self._unannounced = []
 
     async def _announce_and_start(self, executions: list[Execution]) -> None:
         try:
@@ -171,10 +202,53 @@ class Starter:
         """Say whether a claim may start: at once, or once the server has heard of it."""
         return not execution.meta.announced or bool(await self._announcer.announce([execution]))
 
-    def _admit(self, execution: Execution) -> None:
+    def _limited(self, execution: Execution) -> bool:
+        """Say whether a claim has to be admitted; one that will not start here has not."""
+        if self._duty is Duty.SUSPECTS and execution.crashes < ALONE_FROM:
+            return False
+        try:
+            return self._admission.limits(execution)
+        except DecodeFailed as error:
+            return self._runner.refuse(execution, Undecodable(str(error)))
+
+    async def _enter(self, queue: WorkerQueue, executions: list[Execution]) -> None:
+        """Start those that the server admits; it has parked the others, which are held no more."""
+        # Their starts are recorded with it, but for those that are to run alone.
+        marked = [not one.first and one.crashes < ALONE_FROM for one in executions]
+        try:
+            words = await self._admission.ask(queue, executions, marked)
+        except StreamJobsError as error:
+            log.warning("cannot admit %d jobs: %s", len(executions), error)
+            for execution in executions:
+                self._settler.release(execution)
+            words = []
+        finally:
+            self._marking -= len(executions)
+        for execution, word in zip(executions, words, strict=False):
+            if word != lanes.GO:
+                queue.drop(execution)
+                # So that more is read at once where much is to be parked.
+                self._runner.finished += 1
+            elif not queue.holds(execution):
+                # Lost or cancelled meanwhile.
+                self._settler.vacate(execution)
+            elif self.stopping or monotonic() - execution.claim.claimed_at > queue.lease_ms / 1000:
+                self._settler.release(execution)
+            elif self._lone or self._runner.running >= self._slots():
+                self._ready.append(execution)
+            else:
+                self._weigh(execution)
+        self._send_starts()
+        self._on_end()
+
+    def _weigh(self, execution: Execution) -> None:
+        """Start a claim, or what may have killed its process by its own rule."""
         assert execution.handler is not None
         crashes = execution.crashes
-        if crashes >= execution.handler.options.retry.max_crashes:
+        if (execution.first and not crashes) or (execution.admitted and crashes < ALONE_FROM):
+            # Admitted, it was marked along with that.
+            self._start(execution)
+        elif crashes >= execution.handler.options.retry.max_crashes:
             decision = crashed(f"{crashes} starts ended with the death of their process")
             log.error("job %s is dead (crash_limit): %d starts never ended", execution.job_id, crashes)
             self._settler.decided(execution, decision)
@@ -194,14 +268,14 @@ class Starter:
             self._spawn(self._run_alone(execution))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name="streamjobs-suspect")
+        task = asyncio.create_task(work, name="streamjobs-start")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _mark_and_start(self, execution: Execution) -> None:
         starts = False
         try:
-            if await self._mark(execution):
+            if await self._marker.mark(execution):
                 if self._duty is Duty.SUSPECTS:
                     # No suspect: others start it. Marked and taken back, it keeps the name of who is presumed to
                     # have died.
@@ -214,48 +288,11 @@ class Starter:
             self._runner.start(execution)
         self._on_end()
 
-    async def _mark(self, execution: Execution) -> bool:
-        """Record the start that is about to happen; False when the claim is not to start here."""
-        queue = execution.queue
-        if not execution.first:
-            try:
-                words = await self._say_started(execution)
-            except asyncio.CancelledError:
-                # It may have been marked and does not start: what gives it back takes the mark back too.
-                execution.marked = True
-                raise
-            except StreamJobsError as error:
-                log.warning("cannot mark job %s: %s", execution.job_id, error)
-                self._settler.release(execution)
-                return False
-            if words or not queue.holds(execution):
-                queue.drop(execution)
-                return False
-            execution.marked = True
-        if self.stopping:
-            self._settler.release(execution)
-            return False
-        return True
-
-    async def _say_started(self, execution: Execution) -> leases.Words:
-        """Mark a claim, in as many tries as it takes: the server takes a repetition for the same start."""
-        station, backoff = self._station, Backoff(self._station.random)
-        call = leases.suspect(execution.queue.keys, station.consumer, [execution.claim])
-        while True:
-            try:
-                return await station.executor.run(call)
-            except HEALABLE as error:
-                # Where it stays unknown, the mark is taken back: rather one start more than an innocent dead.
-                execution.marked = execution.marked or isinstance(error, OutcomeUnknown)
-                if self.stopping:
-                    raise
-            await asyncio.sleep(backoff.pause_s())
-
     async def _run_alone(self, execution: Execution) -> None:
         task = None
         if not await self._emptied():
             self._settler.release(execution, held_alone=True)
-        elif await self._mark(execution) and await self._announced(execution):
+        elif await self._marker.mark(execution) and await self._announced(execution):
             log.warning("job %s runs alone: %d starts never ended", execution.job_id, execution.crashes)
             self._runner.start(execution)
             task = execution.task
@@ -281,6 +318,25 @@ class Starter:
                 return False
         return not self.stopping
 
+    def _on_woken(self, queue: WorkerQueue, count: int) -> None:
+        """Take at once what may go on in the place of jobs that ended here."""
+        free = min(count, self.free())
+        if free > 0:
+            self._marking += free
+            self._spawn(self._take(queue, free))
+        queue.rung = queue.rung or free < count
+
+    async def _take(self, queue: WorkerQueue, most: int) -> None:
+        station = self._station
+        try:
+            taken = await station.executor.run(leases.take(queue.keys, station.consumer, most, monotonic()))
+        except HEALABLE:
+            queue.rung = True
+            return
+        finally:
+            self._marking -= most
+        self.add(queue, taken)
+
     def release_stale(self, now: float) -> None:
         """Give back what has waited too long for a slot."""
         while self._ready and now - self._ready[0].read_at > STALE_S:
@@ -290,7 +346,9 @@ class Starter:
 
     def hold(self) -> None:
         """Start nothing more."""
-        self.stopping = self._announcer.stopping = True
+        self.stopping = True
+        self._announcer.stopping = self._marker.stopping = self._admission.stopping = True
+        self._settler.on_woken = None
         self.room.set()
 
     def stop(self) -> None:
@@ -300,7 +358,7 @@ class Starter:
         self._empty.set()
 
     async def stopped(self) -> None:
-        """Wait until no suspect is on its way to a start."""
+        """Wait until nothing is on its way to a start."""
         try:
             if self._tasks:
                 await asyncio.wait(self._tasks)

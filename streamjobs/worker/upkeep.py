@@ -1,9 +1,12 @@
-"""What a worker does once a minute: announce its queues, and forget consumers that are gone."""
+"""What a worker does once a minute: announce its queues, and forget consumers and limits that are gone."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from streamjobs.core.errors import StreamJobsError
-from streamjobs.protocol import intake, leases, upkeep
+from streamjobs.core.limits import kind_of
+from streamjobs.core.registry import Handler
+from streamjobs.protocol import intake, lanes, leases, upkeep
 from streamjobs.protocol.calls import Command
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.station import Station
@@ -18,7 +21,8 @@ class Upkeep:
 
     name = "upkeep"
 
-    def __init__(self, station: Station) -> None:
+    def __init__(self, station: Station, handlers: Mapping[str, Handler]) -> None:
+        self._handlers = handlers
         self._executor = station.executor
         self._namespace = station.namespace
         self._queues = station.queues
@@ -30,7 +34,16 @@ class Upkeep:
             await self._executor.run(intake.announce(self._namespace, names))
         for queue in self._queues:
             await self._forget(queue)
+            await self._drop_limits(queue)
         return EVERY_S
+
+    async def _drop_limits(self, queue: WorkerQueue) -> None:
+        """Forget limits of our kinds that the code has no more: who waits for them goes on when they are looked at."""
+        values = {base for handler in self._handlers.values() for base in queue.plan(handler).values}
+        stored = await self._executor.run(lanes.stored(queue.keys))
+        gone = [base for base in stored if base not in values and kind_of(base) in self._handlers]
+        if gone:
+            await self._executor.run(lanes.forget(queue.keys, gone))
 
     async def _forget(self, queue: WorkerQueue) -> None:
         requests: list[Command[Any]] = [upkeep.workers(queue.keys), upkeep.consumers(queue.keys)]

@@ -42,6 +42,7 @@ class WindDown:
         await self._within(promoter.wake(), AT_ONCE_S)
         await asyncio.wait([promoting], timeout=0.1)
         await end([promoting])
+        await promoter.close()
 
     async def run(self, fetcher: Fetcher, fetching: "asyncio.Task[None]") -> bool:
         """Wind down; return whether every handler ended by itself and everything was settled."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from streamjobs.client.connect import REPLY_SECONDS
 from streamjobs.client.sync import SyncExecutor
 from streamjobs.core.classify import Rule
 from streamjobs.core.cron import Cron
+from streamjobs.core.limits import Limit
 from streamjobs.core.options import WorkerOptions
 from streamjobs.core.registry import Handler
 from streamjobs.core.subscription import Subscription, weight_of
@@ -57,6 +58,7 @@ class Worker:
         lifespan: Lifespan | None = None,
         rules: tuple[Rule, ...] = (),
         crons: Sequence[Cron] = (),
+        limits: Mapping[str, tuple[Limit, ...]] | None = None,
         duty: Duty = Duty.ALL,
     ) -> None:
         self._duty = duty
@@ -77,6 +79,7 @@ class Worker:
         self._patterns = [one for one in queues if one.open]
         # Queues that fit a pattern are found when they are there; those of crons are to be made.
         named = [one.pattern for one in queues if not one.open] + [cron.job.queue for cron in self._crons]
+        self._limits = limits or {}
         self._queues = [
             WorkerQueue(QueueKeys(namespace, name), options.ms("lease"), weight=weight_of(name, queues))
             for name in dict.fromkeys(named)
@@ -188,6 +191,7 @@ class Worker:
         await self._discovery.look()
 
     async def _join_queue(self, queue: WorkerQueue) -> None:
+        queue.limits = self._limits.get(queue.keys.queue, ())
         joined = await self._station.executor.run(leases.join(queue.keys, queue.lease_ms))
         self._station.clock.sync(joined.now_ms)
         if joined.lease_ms != queue.lease_ms:
@@ -208,7 +212,8 @@ class Worker:
         starter = Starter(station, runner, settler, self._duty, self.on_left)
         fetcher, promoter = self._fetching(reader, sleeper, starter, runner)
         self._watchdog = Watchdog(station, fetcher, starter, runner, keeper)
-        services: list[Service] = [Deadlines(station, runner, starter), Upkeep(station), self._watchdog]
+        upkeep = Upkeep(station, self._handlers)
+        services: list[Service] = [Deadlines(station, runner, starter), upkeep, self._watchdog]
         if self._patterns:
             self._discovery.found = fetcher.nudge
             services.append(self._discovery)

@@ -26,6 +26,7 @@ def documents(line: Line) -> list[dict[str, Any]]:
     line.work()
     line.enqueue("tests.fail", "y", "--dedupe-key", "d")
     found += [line.json("stats"), line.json("queue", "list"), line.json("lua", "list")]
+    found.append(line.json("queue", "limit", "math", "--rate", "5/m", "--concurrency", "off"))
     found += [line.json("job", "show", dead), line.json("dead", "show", dead)]
     found += [line.json("dead", "list"), line.json("dead", "groups")]
     found.append(line.json("dead", "replay", "--dry-run"))

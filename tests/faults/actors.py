@@ -19,7 +19,20 @@ from typing import Any
 
 import msgspec
 
-from streamjobs import Cancel, Context, JobOptions, OutcomeUnknown, Permanent, Retry, Snooze, StreamJobs, Temporary
+from streamjobs import (
+    Cancel,
+    Concurrency,
+    Context,
+    JobOptions,
+    OutcomeUnknown,
+    Permanent,
+    Rate,
+    RateLimited,
+    Retry,
+    Snooze,
+    StreamJobs,
+    Temporary,
+)
 from streamjobs.client import Connections
 from tests.faults.recorder import Recorder, watch_calls
 
@@ -42,10 +55,14 @@ class Stage:
     def note(self, word: str, n: int, detail: object = "-") -> None:
         os.write(self._file, f"{word} {n} {os.getpid()} {detail}\n".encode())
 
+    def started(self, n: int) -> int:
+        """Return how often a job has been started, by any process."""
+        with self._journal.open() as file:
+            return sum(line.startswith(f"S {n} ") for line in file)
+
     def is_new(self, n: int) -> bool:
         """Say whether a job has never been started before."""
-        with self._journal.open() as file:
-            return not any(line.startswith(f"S {n} ") for line in file)
+        return not self.started(n)
 
     @contextmanager
     def playing(self, ctx: Context[Any], n: int) -> Iterator[None]:
@@ -70,6 +87,7 @@ def make_app(url: str, namespace: str, stage: Stage, **options: Any) -> StreamJo
     _add_sound_kinds(app, stage)
     _add_failing_kinds(app, stage)
     _add_poison(app, stage)
+    _add_limited(app, stage)
     return app
 
 
@@ -142,6 +160,26 @@ def _add_poison(app: StreamJobs, stage: Stage) -> None:
             if ctx.deliveries % 2:
                 os._exit(3)
             raise Snooze(RETRY_S)
+
+
+def _add_limited(app: StreamJobs, stage: Stage) -> None:
+    @app.job(name="keyed", concurrency=[Concurrency(1, key="key"), Concurrency(4)])
+    async def keyed(ctx: Context[Any], n: int, key: int, s: float = 0.01) -> None:
+        with stage.playing(ctx, n):
+            await asyncio.sleep(s)
+
+    @app.job(name="rated", rate=Rate(100, burst=10))
+    async def rated(ctx: Context[Any], n: int) -> None:
+        stage.note("T", n, time.monotonic_ns() // 1000)
+        with stage.playing(ctx, n):
+            await asyncio.sleep(0.005)
+
+    @app.job(name="rate_limited", retry=Retry(max_attempts=3))
+    async def rate_limited(ctx: Context[Any], n: int, times: int, after: float) -> None:
+        stage.note("T", n, time.monotonic_ns() // 1000)
+        with stage.playing(ctx, n):
+            if stage.started(n) <= times:
+                raise RateLimited(after=after)
 
 
 def work(url: str, namespace: str, folder: str, options: str) -> int:

@@ -179,6 +179,16 @@ class Field:
         rows = [line.split(" ") for line in self._journal.read_text().splitlines()]
         return [Entry(word, int(n), int(pid), detail) for word, n, pid, detail in rows]
 
+    def note(self, word: str, n: int, detail: object) -> None:
+        """Write a line of the test's own into the journal, behind what has happened so far."""
+        self._stage.note(word, n, detail)
+
+    def counted(self, name: str) -> int:
+        """Return what the counters of all minutes say, such as `done:nap`."""
+        with self.server.client() as client:
+            minutes = client.scan_iter(match=f"{self.queue.keys.metrics}*")
+            return sum(int(client.hget(minute, name) or 0) for minute in minutes)
+
     def count(self, word: str, n: int | None = None, pid: int | None = None) -> int:
         """Return how often this happened: to one job or to any, in one process or in any."""
         return sum(entry.word == word and n in (None, entry.n) and pid in (None, entry.pid) for entry in self.journal())

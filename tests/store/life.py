@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.cron import Cron, Due, Every, Turn
 from streamjobs.core.job import Claim, Job, Meta
-from streamjobs.protocol import crons, effects, intake, leases, server, settle, upkeep
+from streamjobs.protocol import crons, effects, intake, lanes, leases, server, settle, upkeep
 from streamjobs.protocol.calls import Call, Command
 from streamjobs.protocol.intake import Batch
 from streamjobs.protocol.keys import QueueKeys
@@ -171,6 +171,29 @@ def replacements() -> Iterator[Step]:
     yield "an operator cancels both", settle.cancel(KEYS, "", items, clock())
 
 
+def limits() -> Iterator[Step]:
+    """Two jobs of which one may run at once; then an operator allows two."""
+    jobs = [Job("mail", b"{}", "mail") for _ in range(2)]
+    yield "two more jobs", intake.enqueue(KEYS, jobs, Batch("p", 9, "c0ffee"), clock())
+    yield "a reads", read("a")
+
+    def entrant(seq: int, deliveries: int, mark: int) -> lanes.Entrant:
+        entry = f"4000000000000-{seq}"
+        return lanes.Entrant(entry.encode(), deliveries, lanes.order(entry), ["c:k:mail", "r:q"], mark)
+
+    code = {"c:k:mail": "1", "r:q": "10 10000"}
+    both = [entrant(11, 1, -1), entrant(12, 1, -1)]
+    yield "a may start one, the other is parked", lanes.admit(KEYS, "a", code, both, clock())
+    yield "which waits", lookup("4000000000000-12")
+    yield "a completes the one", settle.complete(KEYS, [settle.Finished("mail", plain=[b"4000000000000-11"])], clock())
+    left = [lanes.Leaver(b"4000000000000-11", 1, ["c:k:mail"])]
+    yield "a gives up its slot: the other may go on", lanes.vacate(KEYS, left, ring=True, clock=clock())
+    yield "b takes it", leases.take(KEYS, "b", 10, 0.0)
+    yield "and may start it", lanes.admit(KEYS, "b", code, [entrant(12, 2, 1)], clock())
+    yield "an operator allows two", lanes.limit(KEYS, "c:k:mail", "2")
+    yield "b completes it", settle.complete(KEYS, [settle.Finished("mail", plain=[b"4000000000000-12"])], clock())
+
+
 def endings() -> Iterator[Step]:
     jobs = ["4000000000000-2", "d4000000000000-1", "4000000000000-1"]
     yield (
@@ -186,6 +209,7 @@ def endings() -> Iterator[Step]:
     yield "a buries it", settle.bury(KEYS, "a", [("mail", {}, [death])], clock())
     yield "an operator purges it", upkeep.purge(KEYS, [upkeep.Purge("4000000000000-2", "4000000000000-7")], clock())
     yield from replacements()
+    yield from limits()
 
 
 def slots() -> Iterator[Step]:
@@ -202,7 +226,7 @@ def slots() -> Iterator[Step]:
     yield "an operator resumes it", crons.resume(KEYS, "report", AT + 270_001)
     yield "where it stands", crons.rows(KEYS)
     yield "a reads", read("a")
-    yield "a completes it", settle.complete(KEYS, [settle.Finished("page", plain=[b"4000000000000-11"])], clock())
+    yield "a completes it", settle.complete(KEYS, [settle.Finished("page", plain=[b"4000000000000-13"])], clock())
 
 
 def farewell() -> Iterator[Step]:

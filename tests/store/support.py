@@ -7,6 +7,7 @@ from streamjobs.client import Connections
 from streamjobs.core.codec import decode_meta, encode_meta
 from streamjobs.core.job import Claim, Job, Meta
 from streamjobs.protocol import intake, leases, settle, upkeep
+from streamjobs.protocol import lanes as flow
 from streamjobs.protocol.calls import Call, Command, Request, Word
 from streamjobs.protocol.keys import QueueKeys
 
@@ -119,6 +120,33 @@ class Store:
 
     def suspect(self, *claims: Claim, consumer: str = "a", clock: str = "") -> leases.Words:
         return self.run(leases.suspect(self.keys, consumer, claims, clock))
+
+    # How limits hold.
+
+    def admit(
+        self,
+        *claims: Claim,
+        lanes: Sequence[str] = ("c:q",),
+        limits: dict[str, str] | None = None,
+        consumer: str = "a",
+        clock: str = "",
+        mark: int = 0,
+    ) -> list[str]:
+        """Ask for the start of claims that have the same lanes; a limit that is not given is 1."""
+        given = {lanes_base(lane): "1" for lane in lanes} | (limits or {})
+        entrants = [
+            flow.Entrant(one.entry, one.deliveries, flow.order(job_of(one)), lanes, mark, one.starts) for one in claims
+        ]
+        return self.run(flow.admit(self.keys, consumer, given, entrants, clock)).words
+
+    def vacate(self, *claims: Claim, lanes: Sequence[str] = ("c:q",), ring: bool = True, clock: str = "") -> int:
+        leavers = [flow.Leaver(one.entry, one.deliveries, lanes) for one in claims]
+        return self.run(flow.vacate(self.keys, leavers, ring=ring, clock=clock))
+
+    def limit(self, base: str, value: str | None) -> None:
+        cursor = self.run(flow.limit(self.keys, base, value))
+        while cursor:
+            cursor = self.run(flow.limit(self.keys, base, value, cursor))
 
     # How jobs are settled.
 
@@ -258,3 +286,8 @@ def later(claim: Claim, delay_ms: int = 1000, key: str = "", **meta: Any) -> set
 def death(claim: Claim, reason: str = "permanent", error: str = "ValueError: no", **owned: Any) -> settle.Death:
     """Return what buries a claim."""
     return settle.Death(ending(claim, **owned), reason, error, 1, b'[{"e":"no"}]')
+
+
+def lanes_base(lane: str) -> str:
+    """Return the name of a lane without its key."""
+    return " ".join(lane.split(" ")[:2])

@@ -53,7 +53,7 @@ def test_takes_at_most_what_was_asked_for_and_goes_on_there(store: Store) -> Non
     third = store.reclaim("b", 2, second.cursor)
 
     assert [len(step.claims) for step in (first, second, third)] == [2, 2, 1]
-    assert first.cursor == claims[2].entry.decode()
+    assert first.cursor == claims[2].entry.decode() + " a"
     assert third.cursor == "-"
     assert [one.entry for step in (first, second, third) for one in step.claims] == [c.entry for c in claims]
 
@@ -75,7 +75,7 @@ def test_an_empty_step_is_not_the_end(store: Store) -> None:
     step = store.reclaim("b")
 
     assert step.claims == []
-    assert step.cursor == "(" + claims[-2].entry.decode()
+    assert step.cursor == "(" + claims[-2].entry.decode() + " a"
 
 
 def test_a_window_that_just_fits_costs_one_empty_step(store: Store) -> None:
@@ -154,4 +154,30 @@ def test_asked_for_none_it_claims_none_and_keeps_its_place(store: Store) -> None
     claims = store.started(2)
     store.silence(claims)
 
-    assert store.reclaim("b", 0) == leases.Swept(claims[0].entry.decode(), [])
+    assert store.reclaim("b", 0) == leases.Swept(claims[0].entry.decode() + " a", [])
+
+
+def test_a_sweep_goes_from_holder_to_holder(store: Store) -> None:
+    store.add(6)
+    claims = [store.claim(consumer, 2) for consumer in "cab"]
+    for consumer, held in zip("cab", claims, strict=True):
+        store.silence(held, consumer)
+
+    steps = [store.reclaim("d", 3)]
+    while steps[-1].cursor != "-":
+        steps.append(store.reclaim("d", 3, steps[-1].cursor))
+
+    taken = [one.entry for step in steps for one in step.claims]
+    assert [len(step.claims) for step in steps] == [3, 3]
+    assert sorted(taken) == sorted(one.entry for held in claims for one in held)
+    assert {one.starts[0] for step in steps for one in step.claims} == {"a", "b", "c"}
+
+
+def test_jobs_that_wait_in_lanes_are_passed_over(real: Store) -> None:
+    """However many there are: a sweep of a queue in which 2,000 wait looks at none of them."""
+    for _ in range(4):
+        real.admit(*real.started(500))
+    parked = [entry for entry, (holder, _) in real.pending().items() if holder == b"parked"]
+    real.command("XCLAIM", real.keys.stream, "workers", "parked", 0, *parked, "IDLE", 60_000, "JUSTID")
+
+    assert real.reclaim("b", cursor="-") == leases.Swept("-", [])

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
 from streamjobs import (
+    Concurrency,
     Context,
     Effect,
     Exponential,
@@ -20,6 +21,7 @@ from streamjobs import (
     JobStatus,
     Latest,
     OutcomeUnknown,
+    Rate,
     Retry,
     StreamJobs,
     StreamJobsError,
@@ -47,6 +49,20 @@ app = StreamJobs("memory://", namespace="sj", lifespan=lifespan, defaults=JobOpt
 @app.job
 async def greet(name: str, *, loud: bool = False) -> str:
     return name
+
+
+@app.job(rate=[Rate(5), Rate(1, per=timedelta(minutes=1), key="n")], concurrency=4)
+async def slow(n: int) -> None: ...
+
+
+@app.job(rate=Rate(5, burst=10), concurrency=Concurrency(1, key="n"))
+async def slower(n: int) -> None: ...
+
+
+async def limit() -> None:
+    queue = app.queue("web", rate=Rate(100), concurrency=50)
+    await queue.limit(rate=Rate(50, key="n"), concurrency="off", kind="slow")
+    queue.limit_sync(kind="slow", reset=True)
 
 
 @app.job

@@ -35,6 +35,15 @@ async def within(event: asyncio.Event, seconds: float = WITHIN_S) -> None:
         await event.wait()
 
 
+async def pause(seconds: float) -> None:
+    """Let time pass: where it is what is measured, or what a handler is said to take."""
+    waiting = asyncio.ensure_future(asyncio.Event().wait())
+    try:
+        await asyncio.wait([waiting], timeout=seconds)
+    finally:
+        waiting.cancel()
+
+
 async def drain(app: StreamJobs, queues: Sequence[str] | None = None, **changes: Any) -> None:
     """Run a worker until nothing waits, runs or retries."""
     options = msgspec.structs.replace(FAST, burst=True, **changes)

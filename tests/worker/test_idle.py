@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamjobs import Context, ResultTimeout, State, StreamJobs, WorkerOptions
-from tests.worker.support import FAST, Flag, Queue, within
+from tests.worker.support import FAST, Flag, Queue, pause, within
 
 
 def total(calls: dict[str, int]) -> int:
@@ -19,15 +19,10 @@ def since(earlier: dict[str, int], later: dict[str, int]) -> dict[str, int]:
     return {name: later[name] - earlier.get(name, 0) for name in later if later[name] != earlier.get(name, 0)}
 
 
-async def pause(seconds: float) -> None:
-    """Let time pass: here it is what is measured."""
-    await asyncio.wait([asyncio.ensure_future(asyncio.Event().wait())], timeout=seconds)
-
-
 async def test_an_idle_worker_sends_each_of_its_requests_every_four_seconds_at_most(
     real: StreamJobs, queue: Queue
 ) -> None:
-    """At the default options: that is a read, a sweep, a promotion and a wait for the bell."""
+    """At the default options: a read with a look at the limits, a sweep, a promotion, a wait for the bell."""
     real.job(name="none")(lambda: None)
     async with real.worker(["q"], WorkerOptions()):
         await pause(0.3)
@@ -37,7 +32,7 @@ async def test_an_idle_worker_sends_each_of_its_requests_every_four_seconds_at_m
     # What scripts run is shown with "lua" for its sender.
     requests = [line for line in seen if b" lua]" not in line and real.namespace.encode() in line]
     kinds = Counter(b" ".join(line.split(b'"')[1:4:2]) for line in requests)
-    assert len(kinds) <= 4, requests
+    assert len(kinds) <= 5, requests
     assert max(kinds.values()) <= 2, requests
 
 
@@ -136,8 +131,8 @@ async def test_a_delayed_job_starts_when_it_is_due_and_not_before(app: StreamJob
             await one.__aexit__(None, None, None)
         probe.close()
 
-    # An id has whole milliseconds, and so has the server's clock here.
-    assert min(late) >= -0.002
+    # The id is taken a moment after the script has looked at the clock, and both have whole milliseconds.
+    assert min(late) >= -0.005
     assert sorted(late)[4] < 0.1
 
 

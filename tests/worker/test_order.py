@@ -19,9 +19,9 @@ def queue(name: str, weight: int = 1) -> WorkerQueue:
     return WorkerQueue(QueueKeys("ns", name), 1000, weight=weight)
 
 
-def read(chosen: Order, room: int, waiting: Counter[WorkerQueue]) -> list[tuple[str, int]]:
+def read(chosen: Order, queues: list[WorkerQueue], room: int, waiting: Counter[WorkerQueue]) -> list[tuple[str, int]]:
     """Read once from queues that hold so much; return what came, and take it away."""
-    came, asks = [], chosen.asks(room)
+    came, asks = [], chosen.asks(queues, room)
     try:
         wanted = next(asks)
         while True:
@@ -44,9 +44,9 @@ def total(reads: list[list[tuple[str, int]]]) -> Counter[str]:
 @pytest.mark.parametrize("room", [1, 7, 100])
 def test_weights_are_kept_while_all_have_work(room: int) -> None:
     heavy, light = queue("heavy", 10), queue("light", 1)
-    waiting, shares = Counter({heavy: 10**6, light: 10**6}), Shares([heavy, light])
+    waiting, shares = Counter({heavy: 10**6, light: 10**6}), Shares()
 
-    came = total([read(shares, room, waiting) for _ in range(1100)])
+    came = total([read(shares, [heavy, light], room, waiting) for _ in range(1100)])
 
     assert came["heavy"] + came["light"] == room * 1100
     assert came["light"] == pytest.approx(room * 100, rel=0.02, abs=room)
@@ -54,9 +54,9 @@ def test_weights_are_kept_while_all_have_work(room: int) -> None:
 
 def test_what_one_does_not_need_is_the_others() -> None:
     heavy, light = queue("heavy", 1000), queue("light", 1)
-    waiting, shares = Counter({light: 10**6}), Shares([heavy, light])
+    waiting, shares = Counter({light: 10**6}), Shares()
 
-    came = total([read(shares, 100, waiting) for _ in range(100)])
+    came = total([read(shares, [heavy, light], 100, waiting) for _ in range(100)])
 
     assert came["light"] > 80 * 100
 
@@ -66,10 +66,10 @@ def test_no_read_asks_for_more_than_there_is_room_and_none_for_nothing(
     weights: list[int], room: int, data: st.DataObject
 ) -> None:
     queues = [queue(f"q{n}", weight) for n, weight in enumerate(weights)]
-    for chosen in (Shares(queues), Strict(queues)):
+    for chosen in (Shares(), Strict()):
         for _ in range(10):
             waiting = Counter({one: data.draw(st.integers(0, 100)) for one in queues})
-            asks, left = chosen.asks(room), room
+            asks, left = chosen.asks(queues, room), room
             try:
                 wanted = next(asks)
                 while True:
@@ -85,21 +85,21 @@ def test_no_read_asks_for_more_than_there_is_room_and_none_for_nothing(
 
 def test_a_strict_order_reads_the_later_only_with_what_room_is_left() -> None:
     first, second = queue("first"), queue("second")
-    waiting, strict = Counter({first: 15, second: 100}), Strict([first, second])
+    waiting, strict = Counter({first: 15, second: 100}), Strict()
 
-    assert read(strict, 10, waiting) == [("first", 10)]
-    assert read(strict, 10, waiting) == [("first", 5), ("second", 5)]
+    assert read(strict, [first, second], 10, waiting) == [("first", 10)]
+    assert read(strict, [first, second], 10, waiting) == [("first", 5), ("second", 5)]
 
 
 def test_a_strict_low_queue_ages(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(order, "monotonic", lambda: now[0])
     first, second = queue("first"), queue("second")
-    waiting, strict = Counter({first: 10**6, second: 10**6}), Strict([first, second])
+    waiting, strict = Counter({first: 10**6, second: 10**6}), Strict()
 
     reads = []
     for _ in range(170):
-        reads.append(read(strict, 100, waiting))
+        reads.append(read(strict, [first, second], 100, waiting))
         now[0] += 0.2
 
     assert 9 * 25 <= total(reads)["second"] <= 11 * 25

@@ -1,0 +1,134 @@
+"""Limits at run time: set, lift, reset. They hold before what the code says, in all workers, within a second."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from streamjobs.client.talk import Talk
+from streamjobs.core.errors import InvalidOption, NotFound
+from streamjobs.core.limits import Concurrency, Limit, Rate, base_of, kind_of, limits
+from streamjobs.core.names import check_kind
+from streamjobs.protocol import lanes, views
+from streamjobs.protocol.keys import QueueKeys
+
+Off = Literal["off"]
+
+
+def changes(
+    rate: Rate | Off | None,
+    concurrency: Concurrency | int | Off | None,
+    kind: str | None,
+    key: str | None,
+    reset: bool,
+) -> dict[str, str | None]:
+    """Return what to set, by base; None is what the code says.
+
+    Raises:
+        InvalidOption: there is nothing to change, or it contradicts itself.
+    """
+    if kind is not None:
+        check_kind(kind)
+    if reset:
+        if rate is not None or concurrency is not None:
+            raise InvalidOption("reset goes back to what the code says: give it no rate and no concurrency")
+        _check_key(key, kind)
+        return {base_of(letter, kind, key): None for letter in "rc"}
+    if rate is None and concurrency is None:
+        raise InvalidOption("nothing to change: give a rate, a concurrency, or reset")
+    found: dict[str, str | None] = {}
+    for letter, value in (("r", rate), ("c", concurrency)):
+        if value == lanes.OFF:
+            _check_key(key, kind)
+            found[base_of(letter, kind, key)] = lanes.OFF
+        elif value is not None:
+            [limit] = _checked(rate=value) if letter == "r" else _checked(concurrency=value)
+            if key is not None and limit.key not in (None, key):
+                raise InvalidOption(f"key={key!r:.80} is not the key of {limit!r:.80}")
+            _check_key(limit.key or key, kind)
+            found[base_of(letter, kind, limit.key or key)] = limit.value
+    return found
+
+
+def _checked(**given: object) -> tuple[Limit, ...]:
+    return limits(given.get("rate"), given.get("concurrency"))  # type: ignore[arg-type]
+
+
+def _check_key(key: str | None, kind: str | None) -> None:
+    if key is not None and (kind is None or not key.isidentifier()):
+        raise InvalidOption(f"key={key!r:.80}: name an argument of a kind, and the kind")
+
+
+def change(keys: QueueKeys, values: Mapping[str, str | None]) -> Talk[None]:
+    """Set limits, and have those looked at who wait for them."""
+    for base, value in values.items():
+        cursor = ""
+        while True:
+            [cursor] = yield [lanes.limit(keys, base, value, cursor)]
+            if not cursor:
+                break
+
+
+class LimitStatus(msgspec.Struct, frozen=True):
+    """One limit of a queue, as it holds now."""
+
+    limits: str
+    """`rate` or `concurrency`."""
+    kind: str
+    """"" for the whole queue."""
+    key: str
+    """The argument for each of whose values it holds; "" for none."""
+    places: int = 0
+    """Of a concurrency."""
+    burst: int = 0
+    interval_us: int = 0
+    """Of a rate: microseconds from one start to the next."""
+    off: bool = False
+    """An operator has lifted it."""
+    by_operator: bool = False
+    """Set at run time; else as the workers' code has it."""
+    waiting: int = 0
+    """Jobs that wait for it."""
+
+    def __str__(self) -> str:
+        if self.off:
+            return "off"
+        if self.limits == "concurrency":
+            return str(self.places)
+        return f"{1_000_000 / self.interval_us:.6g}/s, burst {self.burst}"
+
+
+def current(keys: QueueKeys) -> Talk[list[LimitStatus]]:
+    """Read the limits of a queue: those set at run time, and those of the code of workers that have come."""
+    overrides, code = yield [lanes.overrides(keys), lanes.stored(keys)]
+    values = code | overrides
+    bases = sorted(values)
+    counts = yield [lanes.waiting(keys, base) for base in bases]
+    return [_status(base, values[base], base in overrides, count) for base, count in zip(bases, counts, strict=True)]
+
+
+def _status(base: str, value: str, by_operator: bool, waiting: int) -> LimitStatus:
+    first, _, interval = ("0", "", "") if value == lanes.OFF else value.partition(" ")
+    rate = base.startswith("r")
+    return LimitStatus(
+        "rate" if rate else "concurrency",
+        kind_of(base),
+        base.partition(" ")[2],
+        places=0 if rate else int(first),
+        burst=int(first) if rate else 0,
+        interval_us=int(interval or 0),
+        off=value == lanes.OFF,
+        by_operator=by_operator,
+        waiting=waiting,
+    )
+
+
+def check_queue(keys: QueueKeys) -> Talk[None]:
+    """See that there is such a queue.
+
+    Raises:
+        NotFound: there is none.
+    """
+    [known] = yield [views.queue_names(keys.namespace)]
+    if keys.queue not in known:
+        raise NotFound(f"queue {keys.queue}: there is none in namespace {keys.namespace}")

@@ -1,0 +1,66 @@
+"""A queue by its name: the limits that this app's workers keep, and those that are set at run time."""
+
+from collections.abc import Callable
+
+from streamjobs.client import Connections
+from streamjobs.client.talk import atalk, talk
+from streamjobs.core.limits import Concurrency, Limit, Rate
+from streamjobs.core.names import check_name
+from streamjobs.operate.limits import Off, change, changes
+from streamjobs.protocol.keys import QueueKeys
+
+Place = Callable[[], tuple[Connections, str]]
+"""Where the queue is now: an app may be moved before it has sent anything."""
+
+
+class Queue:
+    """One queue. Made by `app.queue(name)`."""
+
+    def __init__(self, place: Place, name: str) -> None:
+        self.name = check_name(name, "queue")
+        self.limits: tuple[Limit, ...] = ()
+        """Of the whole queue, as the code has them."""
+        self._place = place
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.name}>"
+
+    async def limit(
+        self,
+        *,
+        rate: Rate | Off | None = None,
+        concurrency: Concurrency | int | Off | None = None,
+        kind: str | None = None,
+        key: str | None = None,
+        reset: bool = False,
+    ) -> None:
+        """Change limits at run time, in all workers, within a second. What is set here goes before the code.
+
+        Args:
+            rate: a new rate; "off" for none.
+            concurrency: a new concurrency; "off" for none.
+            kind: whose limit is meant; default that of the whole queue.
+            key: the argument of the kind for each of whose values it holds; a `Rate` or a `Concurrency` may
+                name it itself.
+            reset: go back to what the code says.
+
+        Raises:
+            InvalidOption: there is nothing to change, or it contradicts itself.
+        """
+        connections, namespace = self._place()
+        values = changes(rate, concurrency, kind, key, reset)
+        await atalk(connections.aio(), change(QueueKeys(namespace, self.name), values))
+
+    def limit_sync(
+        self,
+        *,
+        rate: Rate | Off | None = None,
+        concurrency: Concurrency | int | Off | None = None,
+        kind: str | None = None,
+        key: str | None = None,
+        reset: bool = False,
+    ) -> None:
+        """As `limit`, for plain code."""
+        connections, namespace = self._place()
+        values = changes(rate, concurrency, kind, key, reset)
+        talk(connections.sync(), change(QueueKeys(namespace, self.name), values))

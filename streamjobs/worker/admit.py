@@ -1,0 +1,100 @@
+"""Ask the server whether claims of limited kinds may start: all that want to at once in one call."""
+
+import asyncio
+import logging
+
+from streamjobs.core.codec import Signature
+from streamjobs.core.errors import OutcomeUnknown, Unavailable
+from streamjobs.protocol import lanes, leases
+from streamjobs.protocol.calls import Call
+from streamjobs.worker.execution import Arguments, Execution, WorkerQueue
+from streamjobs.worker.service import HEALABLE, Backoff
+from streamjobs.worker.station import Station
+
+log = logging.getLogger("streamjobs.worker")
+
+
+class Admission:
+    """Knows the lanes of claims, and asks `admit` for them. A claim without limits costs nothing here."""
+
+    def __init__(self, station: Station) -> None:
+        self._station = station
+        self.stopping = False
+
+    def limits(self, execution: Execution) -> bool:
+        """Say whether limits hold for a claim, whose arguments must fit: else there is nothing to start."""
+        assert execution.handler is not None
+        plan = execution.queue.plan(execution.handler)
+        if not plan.bases:
+            return False
+        signature = execution.handler.signature
+        execution.arguments = found = signature.decode(execution.claim.body)
+        execution.lanes = plan.lanes(lambda name: _argument(signature, found, name))
+        return True
+
+    async def ask(self, queue: WorkerQueue, executions: list[Execution], marked: list[bool]) -> list[str]:
+        """Return GO, PARKED or LOST for each; `marked` says whose start is to be recorded with it.
+
+        In as many tries as it takes: a repetition lets the same start, and finds what it has parked LOST.
+
+        Raises:
+            StreamJobsError: the server cannot be asked; nothing of this may start.
+        """
+        call = self._call(queue, executions, marked)
+        backoff = Backoff(self._station.random)
+        try:
+            while True:
+                try:
+                    return await self._admitted(queue, call, executions, marked)
+                except HEALABLE as error:
+                    if isinstance(error, OutcomeUnknown):
+                        _presume(executions, marked)
+                    if self.stopping:
+                        raise
+                    if isinstance(error, Unavailable) and error.word == "NOGROUP":
+                        # Those who ask may have all slots, and then nobody reads, who would find that out too.
+                        await self._station.executor.run_all([leases.join(queue.keys, queue.lease_ms)])
+                await asyncio.sleep(backoff.pause_s())
+        except asyncio.CancelledError:
+            _presume(executions, marked)
+            raise
+
+    async def _admitted(
+        self, queue: WorkerQueue, call: Call[lanes.Admission], executions: list[Execution], marked: list[bool]
+    ) -> list[str]:
+        admission = await self._station.executor.run(call)
+        queue.crowd = admission.crowd
+        for execution, word, mark in zip(executions, admission.words, marked, strict=True):
+            execution.admitted = word == lanes.GO
+            execution.marked = execution.marked or (mark and execution.admitted)
+        return admission.words
+
+    def _call(self, queue: WorkerQueue, executions: list[Execution], marked: list[bool]) -> Call[lanes.Admission]:
+        values: dict[str, str] = {}
+        entrants = []
+        for execution, mark in zip(executions, marked, strict=True):
+            assert execution.handler is not None
+            values |= queue.plan(execution.handler).values
+            claim = execution.claim
+            entrants.append(
+                lanes.Entrant(
+                    claim.entry,
+                    claim.deliveries,
+                    lanes.order(execution.local_id),
+                    execution.lanes,
+                    -1 if execution.first else int(mark),
+                    claim.starts,
+                )
+            )
+        return lanes.admit(queue.keys, self._station.consumer, values, entrants)
+
+
+def _presume(executions: list[Execution], marked: list[bool]) -> None:
+    """Take starts for marked of which nobody knows: what gives them back takes the mark back too."""
+    for execution, mark in zip(executions, marked, strict=True):
+        execution.marked = execution.marked or mark
+
+
+def _argument(signature: Signature, arguments: Arguments, name: str) -> object:
+    positional, named = arguments
+    return named[name] if name in named else positional[signature.positional.index(name)]

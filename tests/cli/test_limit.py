@@ -1,0 +1,54 @@
+"""`streamjobs queue limit`: shows limits, and changes them at run time."""
+
+import pytest
+
+from tests.cli.support import Line, error_line
+
+
+@pytest.fixture
+def queue(line: Line) -> str:
+    line.enqueue("add", "1")
+    return "math"
+
+
+def test_a_queue_without_limits_says_so(line: Line, queue: str) -> None:
+    assert "has no limits" in line("queue", "limit", queue).stderr
+
+
+def test_limits_are_set_and_reset(line: Line, queue: str) -> None:
+    line("queue", "limit", queue, "--rate", "100/s", "--concurrency", "20")
+    line("queue", "limit", queue, "--rate", "5/m", "--burst", "3", "--kind", "tests.add", "--key", "a")
+
+    shown = [row.split() for row in line("queue", "limit", queue).stdout.splitlines()[1:]]
+    assert shown == [
+        ["concurrency", "all", "20", "operator", "0"],
+        ["rate", "tests.add", "a", "0.0833333/s,", "burst", "3", "operator", "0"],
+        ["rate", "all", "100/s,", "burst", "20", "operator", "0"],
+    ]
+
+    line("queue", "limit", queue, "--concurrency", "off")
+    line("queue", "limit", queue, "--reset", "--kind", "tests.add", "--key", "a")
+    assert [(one["limits"], one["off"]) for one in line.json("queue", "limit", queue)["limits"]] == [
+        ("concurrency", True),
+        ("rate", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--rate", "fast"], "is not a rate"),
+        (["--rate", "100/s", "--burst", "1"], "use 10 or more"),
+        (["--burst", "5"], "--burst goes with a --rate"),
+        (["--concurrency", "0"], "use 1 or more"),
+        (["--concurrency", "1", "--reset"], "give it no rate and no concurrency"),
+        (["--concurrency", "1", "--key", "a"], "name an argument of a kind"),
+        (["--kind", "tests.add"], "go with --rate"),
+    ],
+)
+def test_what_makes_no_limit_is_refused(line: Line, queue: str, options: list[str], says: str) -> None:
+    assert says in error_line(line("queue", "limit", queue, *options, exit=2))
+
+
+def test_a_queue_that_is_not_there_is_not_limited(line: Line) -> None:
+    assert "there is none" in error_line(line("queue", "limit", "nothing", "--concurrency", "1", exit=4))
