@@ -238,10 +238,8 @@ class Lanes(RuleBasedStateMachine):
         for _ in range(60):
             for run in list(self.world.runs.values()):
                 self.finish(run, "")
-            parked = [
-                claim for claim, (holder, _) in self.store.pending().items() if holder in (b"parked", b"released")
-            ]
-            self.store.silence([Claim(one, b"", b"", b"") for one in parked if self._held(one, b"parked")], "parked")
+            parked = [entry for entry, (holder, _) in self.store.pending().items() if holder == b"parked"]
+            self.store.silence([Claim(entry, b"", b"", b"") for entry in parked], "parked")
             self.wait(LEASE_MS)
             for fetch in (self.take, self.fetch):
                 fetch("a", 0, 10)

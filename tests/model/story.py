@@ -86,6 +86,8 @@ class Story:
         claims = self.store.sweep(consumer, most)
         there = self.model.at("running", "released")
         silent = [one for one in there if one.silent or one.place == "released"]
+        # From holder to holder; what was given back has one of its own.
+        silent.sort(key=lambda one: (one.holder if one.place == "running" else "released", one.order))
         assert [job_of(claim) for claim in claims] == [one.id for one in silent]
         self.seen["taken over"] += len(claims)
         self._delivered(consumer, claims)

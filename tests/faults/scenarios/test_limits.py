@@ -4,6 +4,7 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import Mapping
 from itertools import pairwise
 
 from tests.faults.field import FAST, Field
@@ -13,7 +14,7 @@ LATE_US = 300_000
 """How long a start may come after the server has allowed it, on a busy machine; starts may so come together."""
 
 
-def most_at_once(field: Field, key_of: dict[int, object]) -> Counter[object]:
+def most_at_once(field: Field, key_of: Mapping[int, object]) -> Counter[object]:
     """Return how many runs of each key there ever were at once; a killed process's runs end with it."""
     running: dict[tuple[int, int], object] = {}
     most: Counter[object] = Counter()
