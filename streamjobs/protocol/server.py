@@ -61,6 +61,16 @@ def probe_names(namespace: str) -> Command[int]:
     return Command(["SREM", queues(namespace), ""], int)
 
 
+def probe_bell(keys: QueueKeys) -> Command[None]:
+    """Try to wait, for a time that is none: who may wait is told just that, at once; see `may_wait`."""
+    return Command(["BLPOP", keys.probe, -1], lambda raw: None)
+
+
+def may_wait(reply: StreamJobsError | None) -> bool:
+    """Say whether this is how `probe_bell` is answered where waiting is allowed."""
+    return reply is None or (isinstance(reply, Rejected) and "timeout" in str(reply))
+
+
 def write_nothing(keys: QueueKeys) -> Command[int]:
     """Write nothing: an answer shows that the server takes writes, be its memory full."""
     return Command(["XACK", keys.stream, GROUP, "0-1"], int)

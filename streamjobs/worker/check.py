@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.talk import Leniently, Talk, atalk
 from streamjobs.core.errors import Refused, Rejected, StreamJobsError, Unavailable
 from streamjobs.core.server import About, Finding, Level, eviction, rights, role, version
-from streamjobs.protocol import server, upkeep
+from streamjobs.protocol import server
+from streamjobs.protocol.calls import Request
 from streamjobs.protocol.keys import QueueKeys
 
 log = logging.getLogger("streamjobs.worker")
@@ -26,8 +28,12 @@ def look(queues: Sequence[QueueKeys]) -> Talk[list[Finding]]:
     findings = [role(facts), version(facts), eviction(facts)]
     # A worker whose patterns fit no queue yet has no keys to try its rights on.
     if queues and findings[0].level is not Level.FAIL:
-        bell = upkeep.wait_for_bell([queues[0].probe], 0.01)
-        *refused, _, _ = yield [*map(server.probe, queues), server.probe_names(queues[0].namespace), bell]
+        tries: list[Request[Any]] = [*map(server.probe, queues)]
+        tries += (server.probe_names(queues[0].namespace), server.probe_bell(queues[0]))
+        *refused, names, bell = yield Leniently(tries)
+        for reply in (*refused, names, None if server.may_wait(bell) else bell):
+            if isinstance(reply, StreamJobsError):
+                raise reply
         findings.append(rights(command for commands in refused for command in commands))
     return findings
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from streamjobs.core.errors import OutcomeUnknown, StreamJobsError
+from streamjobs.core.errors import OutcomeUnknown, StreamJobsError, Unavailable
 from streamjobs.protocol import leases
 from streamjobs.worker.execution import Execution
 from streamjobs.worker.service import HEALABLE, Backoff
@@ -57,4 +57,8 @@ class Marker:
                 execution.marked = execution.marked or isinstance(error, OutcomeUnknown)
                 if self.stopping:
                     raise
+                if isinstance(error, Unavailable) and error.word == "NOGROUP":
+                    # Such claims may hold all slots: then nobody reads, who else would make the group again.
+                    queue = execution.queue
+                    await station.executor.run_all([leases.join(queue.keys, queue.lease_ms)])
             await asyncio.sleep(backoff.pause_s())

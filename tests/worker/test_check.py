@@ -230,6 +230,13 @@ async def test_a_right_that_is_missing_ends_it_at_once_and_is_named(own: Own, ec
     assert "pw" not in str(caught.value)
 
 
+async def test_waiting_for_the_bell_needs_a_right_too(own: Own, echo_app: Make) -> None:
+    url = allow(own(), "deaf", "~* &* +@all -blpop")
+
+    with pytest.raises(Rejected, match="refuses BLPOP: NOPERM"):
+        await runs(echo_app(url).make_worker(options=FAST))
+
+
 async def test_the_set_of_queues_needs_a_right_too(own: Own, echo_app: Make) -> None:
     url = allow(own(), "narrow", "~ns:{q}:* &* +@all")
 

@@ -16,6 +16,7 @@ from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.lease import LeaseKeeper
 from streamjobs.worker.start import Duty
 from streamjobs.worker.watchdog import PATIENCE_S, Watchdog
+from streamjobs.worker.worker import Worker
 from tests.faults.proxy import Act, Proxy, Rule
 from tests.servers import Server
 from tests.worker.bench import Bench
@@ -149,7 +150,7 @@ async def test_a_server_that_takes_no_writes_is_no_trouble(
             ):
                 await app.kind("echo").enqueue(2)
                 client.execute_command(*begin.split())
-                seen += [worker.trouble for _ in range(20) if not await pause(0.1)]
+                seen += await watched(worker)
                 client.execute_command(*end.split())
                 assert await (await kind.enqueue(3)).result(timeout=10) == 3
 
@@ -254,7 +255,7 @@ async def test_case_F5_packets_lost_on_every_connection_are_no_fault_of_the_work
             assert await (await sent.enqueue(1)).result(timeout=10) == 1
             proxy.hold()
             handle = await sent.enqueue(2)
-            seen = [worker.trouble for _ in range(20) if not await pause(0.1)]
+            seen = await watched(worker)
             proxy.release()
             assert await handle.result(timeout=10) == 2
             assert worker.live
@@ -267,6 +268,15 @@ async def test_case_F5_packets_lost_on_every_connection_are_no_fault_of_the_work
 
 async def echo(n: int) -> int:
     return n
+
+
+async def watched(worker: Worker) -> list[str]:
+    """Return what its trouble is over the next 2 s."""
+    seen = []
+    for _ in range(20):
+        await pause(0.1)
+        seen.append(worker.trouble)
+    return seen
 
 
 async def pause(seconds: float) -> None:
