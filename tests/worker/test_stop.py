@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from streamjobs import Context, State, StreamJobs, Temporary, WorkerOptions
-from streamjobs.worker.start import Starter
+from streamjobs.worker.mark import Marker
 from tests.worker.support import FAST, WITHIN_S, Flag, Queue, drain, within
 
 ROOT = Path(__file__).parents[2]
@@ -261,14 +261,14 @@ async def test_a_claim_that_is_being_marked_when_the_end_comes_at_once_goes_back
     queue.read("dead")
     queue.silence()
     asked = asyncio.Event()
-    marking = Starter._say_started
+    marking = Marker._say_started
 
-    async def mark_and_hang(self: Starter, execution: Any) -> Any:
+    async def mark_and_hang(self: Marker, execution: Any) -> Any:
         await marking(self, execution)
         asked.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(Starter, "_say_started", mark_and_hang)
+    monkeypatch.setattr(Marker, "_say_started", mark_and_hang)
     worker = real.make_worker(options=FAST)
     running = asyncio.create_task(worker.run())
     await within(asked)
