@@ -9,7 +9,7 @@ import pytest
 
 from streamjobs.operate import dead
 from tests.faults import server_faults
-from tests.faults.field import FAST, HEALED_WITHIN_S, NAMESPACE, Field
+from tests.faults.field import FAST, HEALED_WITHIN_S, NAMESPACE, Actor, Field
 from tests.faults.recorder import watch_calls
 
 WRECKS = [
@@ -146,23 +146,39 @@ def test_F47_dead_claims_behind_hundreds_of_live_ones_are_found_within_two_sweep
     doomed.ended()
     assert len(field.queue.pending()) == 705
     field.serving(concurrency=5)
-    took = field.until(lambda: field.totals()["reclaimed"] == 5, "the dead ones are found")
+    within_s = FAST["lease"] + 2 * FAST["sweep"] + 2
+    field.until(lambda: field.totals()["reclaimed"] == 5, "I15: dead claims are found within two sweeps", within_s)
     field.until(lambda: all(field.count("E", n) for n in range(1000, 1005)), "and run")
 
-    assert took < FAST["lease"] + 2 * FAST["sweep"] + 2
     assert field.count("S", pid=healthy.pid) == 700
+
+
+def ended_without(field: Field, missing: str) -> Actor:
+    """Return a worker that has ended since its user lacks a right."""
+    server_faults.command(field.server, "ACL", "SETUSER", "w", "on", ">secret", "~*", "&*", "+@all", f"-{missing}")
+    try:
+        worker = field.worker(field.server.url.replace("unix://", "unix://w:secret@"))
+        assert worker.ended() != 0
+    finally:
+        server_faults.command(field.server, "ACL", "DELUSER", "w")
+    return worker
 
 
 @pytest.mark.parametrize("missing", ["xreadgroup", "xpending", "evalsha"])
 def test_F48_a_user_without_a_right_is_told_which(field: Field, missing: str) -> None:
-    server_faults.command(field.server, "ACL", "SETUSER", "w", "on", ">secret", "~*", "&*", "+@all", f"-{missing}")
-    try:
-        worker = field.worker(field.server.url.replace("unix://", "unix://w:secret@"))
-        code = worker.ended()
-    finally:
-        server_faults.command(field.server, "ACL", "DELUSER", "w")
+    worker = ended_without(field, missing)
 
-    assert code not in (0, None)
     assert "permission" in worker.said()
     assert missing in worker.said().lower()
     assert "secret" not in worker.said()
+
+
+@pytest.mark.parametrize(("move", "missing"), [("retry", "zadd"), ("bury", "xadd"), ("promote", "xadd")])
+def test_F48_a_move_that_ends_half_way_loses_nothing(field: Field, move: str, missing: str) -> None:
+    kind, args = {"retry": ("flaky", (2,)), "bury": ("ends", ("bury",)), "promote": ("nap", ())}[move]
+    field.enqueue(kind, 1, args=args, delay=0.1 if move == "promote" else None)
+    ended_without(field, missing)
+    field.serving()
+
+    field.judge()
+    assert field.totals()["done"] == 1
