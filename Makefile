@@ -6,7 +6,7 @@ CANDIDATES := $(PYTHON) python3.11 python3.12 python3.13 python3
 ADEQUATE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test faults check bench clean
+.PHONY: demo test faults mutants check bench clean
 
 demo: $(VENV)/.user
 	$(BIN)/streamjobs demo
@@ -18,6 +18,10 @@ test: $(VENV)/.dev
 # Every fault that can be made on one machine; STREAMJOBS_TEST_SEED=N repeats a run.
 faults: $(VENV)/.dev
 	PYTHONDEVMODE=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'faults or not faults' tests/faults $(ARGS)
+
+# Wrong variants of the product: each passes the smoke, and a scenario catches it by an invariant.
+mutants: $(VENV)/.dev
+	$(BIN)/python -m tests.faults.mutants $(ARGS)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

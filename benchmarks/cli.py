@@ -2,37 +2,46 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Sequence
 from pathlib import Path
 
 import redis
 
 from . import document, table
-from .document import Document, Result
+from .document import Document, Result, Soak
 from .duel import FULL, QUICK, Size
-from .lab import Lab
-from .registry import SCENARIOS
-from .server import ServerError, running
+from .registry import SCENARIOS, Given, UsageError
+from .server import ServerError
+
+OWN = frozenset().union(*(scenario.takes for scenario in SCENARIOS.values()))
+"""The options that not every scenario has."""
+
+MOST_WRONGS = 20
+"""More is not said of what is wrong; the document has it all."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code.
 
-    0 if every result stands, 1 if one is void, 2 for a usage error, 3 without a server, 130 when
-    interrupted.
+    0 if every result stands, 1 if one is void or a promise was broken, 2 for a usage error, 3 without a
+    server, 130 when interrupted (a soak is not: it ends early, and is judged).
     """
-    options = _parser().parse_args(argv)
+    parser = _parser()
+    options = parser.parse_args(argv)
     if options.command == "list":
         for name, scenario in SCENARIOS.items():
             print(f"{name:<12}{scenario.summary}")
         return 0
+    for name in options.scenario:
+        for option in sorted(OWN - SCENARIOS[name].takes):
+            if getattr(options, option) is not None:
+                parser.error(f"--{option}: {name} has no such option")
     try:
         return _run(options)
     except (ServerError, redis.ConnectionError) as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 3
-    except OSError as error:
+    except (OSError, UsageError) as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -45,9 +54,13 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("list", help="name the scenarios")
     run = commands.add_parser("run", help="run scenarios and print what came out")
     run.add_argument("scenario", nargs="+", choices=SCENARIOS, help=", ".join(SCENARIOS), metavar="SCENARIO")
-    run.add_argument("--quick", action="store_true", help="3 repeats of 100,000 jobs instead of 5 of 200,000")
+    run.add_argument(
+        "--quick", action="store_true", default=None, help="3 repeats of 100,000 jobs instead of 5 of 200,000"
+    )
     run.add_argument("--repeats", type=_positive, metavar="N", help="repeats of each side")
     run.add_argument("--jobs", type=_positive, metavar="N", help="jobs in each repeat")
+    run.add_argument("--minutes", type=_minutes, metavar="N", help="how long a soak makes faults; default 5")
+    run.add_argument("--seed", type=int, metavar="N", help="what a soak's faults and jobs are drawn from")
     run.add_argument("--json", metavar="FILE", help="write the document here; - for stdout instead of the table")
     run.add_argument("--url", type=_url, help="a server to use instead of a fresh one of our own")
     return parser
@@ -57,6 +70,13 @@ def _positive(text: str) -> int:
     value = int(text.replace(",", "").replace("_", ""))
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is not at least 1")
+    return value
+
+
+def _minutes(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is not a time")
     return value
 
 
@@ -71,30 +91,27 @@ def _url(text: str) -> str:
 def _run(options: argparse.Namespace) -> int:
     chosen = QUICK if options.quick else FULL
     size = Size(options.repeats or chosen.repeats, options.jobs or chosen.jobs)
+    given = Given(options.url, size, options.minutes, options.seed)
     started_at = document.now()
     if options.json not in (None, "-"):
         # An unwritable path is told now, not after minutes of measuring.
         Path(options.json).touch()
-    with _lab(options.url) as lab:
-        machine, versions = document.machine(), document.versions(lab.server_version())
-        results = [result for name in options.scenario for result in SCENARIOS[name].run(lab, size)]
+    machine, server = document.machine(), ""
+    results: list[Result | Soak] = []
+    for name in options.scenario:
+        with SCENARIOS[name].open(given) as session:
+            server = session.server
+            results += session.results
     finished = Document(
         machine=machine,
         command=document.command(),
         started_at=started_at,
-        versions=versions,
+        versions=document.versions(server),
         commit=document.commit(),
         results=results,
     )
     _write(finished, options.json)
     return _verdict(results)
-
-
-@contextmanager
-def _lab(url: str | None) -> Iterator[Lab]:
-    with nullcontext(url) if url is not None else running() as address:
-        with closing(Lab(address)) as lab:
-            yield lab
 
 
 def _write(finished: Document, target: str | None) -> None:
@@ -106,8 +123,11 @@ def _write(finished: Document, target: str | None) -> None:
     sys.stdout.write(table.render(finished))
 
 
-def _verdict(results: Sequence[Result]) -> int:
-    void = [result for result in results if result.void is not None]
-    for result in void:
-        print(f"benchmarks: {result.scenario} {result.variant} is void: {result.void}", file=sys.stderr)
-    return 1 if void else 0
+def _verdict(results: Sequence[Result | Soak]) -> int:
+    """Say what is wrong with results; return the exit code."""
+    wrong = [(f"{result.scenario} {result.variant}", text) for result in results for text in result.wrong]
+    for name, text in wrong[:MOST_WRONGS]:
+        print(f"benchmarks: {name} {text}", file=sys.stderr)
+    if len(wrong) > MOST_WRONGS:
+        print(f"benchmarks: and {len(wrong) - MOST_WRONGS} more", file=sys.stderr)
+    return 1 if wrong else 0

@@ -34,7 +34,7 @@ class Machine(msgspec.Struct, frozen=True):
     load_1m: float | None
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class Result(msgspec.Struct, frozen=True, kw_only=True, tag_field="form", tag="duel"):
     """One variant of one scenario: medians over the repeats.
 
     `ratio_to_bare` is the median over the repeats of our jobs/s by those of the bare loop that ran
@@ -62,6 +62,62 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     figures: dict[str, Spread] = {}
     void: str | None = None
 
+    @property
+    def wrong(self) -> list[str]:
+        """What keeps the result from standing."""
+        return [f"is void: {self.void}"] if self.void else []
+
+
+class Soak(msgspec.Struct, frozen=True, kw_only=True, tag_field="form", tag="soak"):
+    """What came of jobs while faults were made. Numbers count jobs where nothing else is said.
+
+    With findings, or with anything lost, invented or stuck, a promise was broken. A void run was not hard
+    enough to show that none is; its numbers stand all the same.
+    """
+
+    scenario: str = "chaos"
+    variant: str = "soak"
+    seed: int
+    """From which the faults and the jobs were drawn."""
+    seconds: float
+    """For how long faults were made."""
+    jobs: int = 0
+    """Accepted, or found to be there after an unknown outcome."""
+    least_jobs_per_s: int = 0
+    """Accepted in the worst minute."""
+    lost: int = 0
+    invented: int = 0
+    stuck: int = 0
+    duplicated: int = 0
+    """Started again although nothing had sent them back."""
+    reclaimed: int = 0
+    """Starts of claims that were taken over from a silent worker."""
+    refused: int = 0
+    """Endings of jobs by workers that had lost them to others."""
+    unknown: int = 0
+    """Enqueues whose caller was told that the outcome is not known; some learnt it later."""
+    dead: int = 0
+    kills: int = 0
+    pauses: int = 0
+    cuts: int = 0
+    flushes: int = 0
+    """How often the server lost its scripts."""
+    restarts: int = 0
+    stops: int = 0
+    """Workers that were told to end, as in a deploy."""
+    longest_recovery_s: float = 0.0
+    longest_recovery_after: str = ""
+    """The kind of fault that it followed."""
+    findings: list[str] = []
+    void: str | None = None
+
+    @property
+    def wrong(self) -> list[str]:
+        """What keeps the result from standing."""
+        counts = {"lost": self.lost, "invented": self.invented, "stuck": self.stuck}
+        broken = [f"{name} {count}" for name, count in counts.items() if count]
+        return [*self.findings, *broken, *([f"is void: {self.void}"] if self.void else [])]
+
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     """One run of the command, with everything needed to repeat it."""
@@ -73,7 +129,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str
     versions: dict[str, str]
     commit: str | None
-    results: list[Result]
+    results: list[Result | Soak]
 
     def encode(self) -> bytes:
         """Return the document as indented JSON that ends with a newline."""

@@ -4,28 +4,84 @@ A new scenario is a module with `SIDES` and `run`, and one line here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 
 import msgspec
 
 from . import dedupe, drain, enqueue, limits
-from .document import Result
+from .document import Result, Soak
 from .duel import Size
 from .lab import Lab
 from .measure import Order, Sample
+from .server import running
+
+
+class UsageError(Exception):
+    """What is asked for cannot be done; the message says why."""
+
+
+class Given(msgspec.Struct, frozen=True):
+    """What the command line says; each scenario takes of it what is its own."""
+
+    url: str | None
+    size: Size
+    minutes: float | None = None
+    seed: int | None = None
+
+
+class Session(msgspec.Struct, frozen=True):
+    """A scenario with its server at hand; it runs as its results are taken."""
+
+    server: str
+    """Name and version."""
+    results: Iterator[Result | Soak]
 
 
 class Scenario(msgspec.Struct, frozen=True):
-    """One thing that can be measured; `run` yields a result per variant."""
+    """One thing that can be measured or tried; `open` gives a session of it. `takes`: the options that are its own."""
 
     summary: str
-    run: Callable[[Lab, Size], Iterator[Result]]
+    takes: frozenset[str]
+    open: Callable[[Given], AbstractContextManager[Session]]
 
+
+def _duels(run: Callable[[Lab, Size], Iterator[Result]]) -> Callable[[Given], AbstractContextManager[Session]]:
+    @contextmanager
+    def opened(given: Given) -> Iterator[Session]:
+        with nullcontext(given.url) if given.url is not None else running() as url:
+            with closing(Lab(url)) as lab:
+                yield Session(lab.server_version(), run(lab, given.size))
+
+    return opened
+
+
+def _chaos(given: Given) -> AbstractContextManager[Session]:
+    try:
+        # Late: what it is judged by is part of the tests, which an installed package has not.
+        from .chaos import session
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "tests":
+            raise
+        raise UsageError("chaos needs a checkout of the repository: its judge is part of the tests") from error
+    return session.opened(given)
+
+
+MEASURING = frozenset({"quick", "repeats", "jobs"})
 
 SCENARIOS: Mapping[str, Scenario] = {
-    "enqueue": Scenario("enqueue_many and enqueue_many_sync beside a bare loop of script calls", enqueue.run),
-    "dedupe": Scenario("jobs with a dedupe key each beside the same without, added and drained", dedupe.run),
-    "drain": Scenario("one worker draining no-op async jobs beside a bare loop of reads", drain.run),
-    "limits": Scenario("rates and concurrency: how exact, at what cost, and how fair", limits.run),
+    "enqueue": Scenario(
+        "enqueue_many and enqueue_many_sync beside a bare loop of script calls", MEASURING, _duels(enqueue.run)
+    ),
+    "dedupe": Scenario(
+        "jobs with a dedupe key each beside the same without, added and drained", MEASURING, _duels(dedupe.run)
+    ),
+    "drain": Scenario("one worker draining no-op async jobs beside a bare loop of reads", MEASURING, _duels(drain.run)),
+    "limits": Scenario("rates and concurrency: how exact, at what cost, and how fair", MEASURING, _duels(limits.run)),
+    "chaos": Scenario(
+        "producers and workers under kills, pauses, cuts and restarts; is anything lost?",
+        frozenset({"minutes", "seed"}),
+        _chaos,
+    ),
 }
 
 SIDES: Mapping[str, Callable[[Order], Sample]] = {**enqueue.SIDES, **dedupe.SIDES, **drain.SIDES, **limits.SIDES}

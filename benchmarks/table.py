@@ -1,20 +1,27 @@
-"""The results as text for people: aligned, at most 80 columns, ours above the bare loop."""
+"""The results as text for people: aligned, at most 80 columns; of duels ours above the bare loop."""
 
 from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
-from .document import Document, Machine, Result
+from .document import Document, Machine, Result, Soak
 from .measure import Spread
 
 WIDTH = 80
+MOST_FINDINGS = 20
 _ROW = "{:<21}{:>30}{:>9}{:>9}  {}"
 
 
 def render(document: Document) -> str:
     """Return the whole document as text."""
-    lines = [*_head(document), "", _ROW.format("SCENARIO", "JOBS/S (MIN-MAX)", "CLIENT", "SERVER", "RATIO")]
-    for result in document.results:
+    lines = [*_head(document)]
+    duels = [result for result in document.results if isinstance(result, Result)]
+    if duels:
+        lines += ["CLIENT and SERVER: microseconds of CPU time per job", ""]
+        lines.append(_ROW.format("SCENARIO", "JOBS/S (MIN-MAX)", "CLIENT", "SERVER", "RATIO"))
+    for result in duels:
         lines += _void(result) if result.void else _rows(result)
+    for soak in document.results:
+        lines += _soak(soak) if isinstance(soak, Soak) else ()
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -24,7 +31,6 @@ def _head(document: Document) -> Iterator[str]:
     parts += [f"{name} {found}" for name, found in document.versions.items()]
     yield from wrap(", ".join(parts), WIDTH)
     yield f"commit {document.commit or 'unknown'}"
-    yield "CLIENT and SERVER: microseconds of CPU time per job"
 
 
 def _rows(result: Result) -> Iterable[str]:
@@ -48,6 +54,22 @@ def _row(name: str, rate: Spread | None, client_us: float | None, server_us: flo
 def _void(result: Result) -> Iterable[str]:
     yield f"{result.scenario} {result.variant}"
     yield f"  VOID: {result.void}"
+
+
+def _soak(soak: Soak) -> Iterator[str]:
+    yield ""
+    yield f"{soak.scenario} {soak.variant}: {soak.seconds:g} s of faults, seed {soak.seed}"
+    for names in (
+        "jobs least_jobs_per_s dead unknown",
+        "lost invented stuck",
+        "duplicated reclaimed refused",
+        "kills pauses cuts flushes restarts stops",
+    ):
+        yield "  " + "  ".join(f"{name} {getattr(soak, name):,}" for name in names.split())
+    after = f" after a {soak.longest_recovery_after}" if soak.longest_recovery_after else ""
+    yield f"  longest recovery {soak.longest_recovery_s:.2f} s{after}"
+    for text in soak.wrong[:MOST_FINDINGS]:
+        yield from wrap(text.partition("\n")[0], WIDTH, initial_indent="  WRONG: ", subsequent_indent="    ")
 
 
 def _rate(rate: Spread | None) -> str:

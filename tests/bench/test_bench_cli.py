@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import redis
 
-from benchmarks.document import Document
+from benchmarks.document import Document, Result
 from benchmarks.server import running
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,7 +25,7 @@ def test_list_names_the_scenarios() -> None:
     done = benchmarks("list")
 
     assert done.returncode == 0
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["enqueue", "dedupe", "drain", "limits"]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["enqueue", "dedupe", "drain", "limits", "chaos"]
 
 
 def test_json_to_stdout_is_the_document_and_nothing_else() -> None:
@@ -36,6 +36,7 @@ def test_json_to_stdout_is_the_document_and_nothing_else() -> None:
     variants = [(result.scenario, result.variant) for result in document.results]
     assert variants == [("enqueue", "many"), ("enqueue", "many_sync"), ("drain", "async_noop")]
     for result in document.results:
+        assert isinstance(result, Result)
         assert result.void is None
         assert result.ratio_to_bare is not None
         assert result.ratio_to_bare > 0
@@ -65,6 +66,14 @@ def test_json_to_a_file_leaves_the_table_on_stdout(tmp_path: Path) -> None:
         (["run", "drain", "--json", "no/such/folder/out.json"], 2, "no/such/folder"),
         (["run", "drain", "--url", "unix:///nowhere/socket"], 3, "/nowhere/socket"),
         (["run", "drain", "--url", "nonsense"], 2, "nonsense"),
+        (["run", "drain", "--minutes", "1"], 2, "--minutes: drain has no such option"),
+        (["run", "chaos", "enqueue", "--seed", "0"], 2, "--seed: enqueue has no such option"),
+        (["run", "chaos", "--jobs", "5"], 2, "--jobs: chaos has no such option"),
+        (["run", "chaos", "--minutes", "0"], 2, "0 is not a time"),
+        (["run", "chaos", "--minutes", "nan"], 2, "nan is not a time"),
+        (["run", "chaos", "--url", "unix:///nowhere/socket"], 3, "/nowhere/socket"),
+        (["run", "chaos", "--url", "redis://localhost?decode_responses=1"], 2, "decode_responses"),
+        (["run", "chaos", "--url", "rediss://localhost:6379"], 2, "name a redis:// or unix:// server"),
     ],
 )
 def test_bad_input_gets_one_line_and_a_code(words: list[str], code: int, said: str) -> None:

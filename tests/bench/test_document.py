@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from benchmarks import document, table
-from benchmarks.document import Document, Machine, Result
+from benchmarks.document import Document, Machine, Result, Soak
 from benchmarks.measure import Spread
+from tests.cli.schema import load, problems
 
 RESULT = Result(
     scenario="enqueue",
@@ -25,9 +26,28 @@ RESULT = Result(
     bytes_per_waiting_job=150.2,
     baseline_doubtful=False,
 )
+SOAK = Soak(
+    seed=123_456,
+    seconds=300.0,
+    jobs=75_012,
+    least_jobs_per_s=248,
+    duplicated=1_412,
+    reclaimed=1_623,
+    refused=1_210,
+    unknown=512,
+    dead=371,
+    kills=30,
+    pauses=15,
+    cuts=15,
+    flushes=5,
+    restarts=5,
+    stops=5,
+    longest_recovery_s=1.262,
+    longest_recovery_after="kill",
+)
 
 
-def finished(*results: Result) -> Document:
+def finished(*results: Result | Soak) -> Document:
     return Document(
         machine=Machine("Some CPU", 2, 8_000_000_000, "Linux 6.1 x86_64", "CPython 3.11.7", 0.5),
         command=["python", "-m", "benchmarks", "run", "enqueue"],
@@ -56,6 +76,27 @@ def test_the_document_has_the_fields_of_its_schema() -> None:
     assert result["void"] is None
 
 
+def test_documents_fit_their_schema() -> None:
+    void = Result(scenario="drain", variant="async_noop", jobs=1, repeats=1, void="entries left: 3")
+    broken = msgspec.structs.replace(SOAK, lost=1, findings=["I1: lost"], void="no refusal")
+
+    found = msgspec.json.decode(finished(RESULT, void, SOAK, broken).encode())
+
+    assert problems(found, load("streamjobs.bench")) == []
+    assert {field for result in found["results"] for field in result} == set(
+        load("streamjobs.bench")["properties"]["results"]["items"]["properties"]
+    )
+
+
+def test_a_soak_stands_only_if_nothing_was_found_and_it_was_hard_enough() -> None:
+    changed = msgspec.structs.replace
+
+    assert SOAK.wrong == []
+    assert changed(SOAK, stuck=2).wrong == ["stuck 2"]
+    assert changed(SOAK, findings=["I6: two copies"], lost=1).wrong == ["I6: two copies", "lost 1"]
+    assert changed(SOAK, void="no refusal").wrong == ["is void: no refusal"]
+
+
 def test_this_machine_can_be_described() -> None:
     machine = document.machine()
 
@@ -80,10 +121,19 @@ def test_the_table_fits_80_columns() -> None:
     void = Result(scenario="drain", variant="async_noop", jobs=1, repeats=1, void="entries left: 3")
     doubtful = msgspec.structs.replace(RESULT, baseline_doubtful=True)
 
-    text = table.render(finished(RESULT, doubtful, void))
+    broken = msgspec.structs.replace(
+        SOAK, lost=1, findings=["I1: " + "lost " * 30 + "\n    an event"], void="no refusal"
+    )
+
+    text = table.render(finished(RESULT, doubtful, void, SOAK, broken))
 
     assert max(map(len, text.splitlines())) <= 80, text
     assert "1,234,567 (1,200,000-1,250,000)" in text
     assert "0.43" in text
     assert "DOUBTFUL" in text
     assert "VOID: entries left: 3" in text
+    assert "chaos soak: 300 s of faults, seed 123456" in text
+    assert "  lost 0  invented 0  stuck 0\n" in text
+    assert "  longest recovery 1.26 s after a kill\n" in text
+    assert "  WRONG: I1: lost" in text
+    assert "  WRONG: is void: no refusal\n" in text

@@ -3,13 +3,14 @@
 All of them record what they do for the checker. Beside that there is one journal for all, short
 enough to be looked at again and again while a scenario runs: one line and one write each, before any
 effect. `S 7 4711 2/1`: job 7 was started in process 4711, its second delivery and first attempt. E
-ended well, F raised an error, C was cancelled, J was enqueued, U may have been.
+ended well, F raised an error, C was cancelled, B had so many beside it, J was enqueued, U may have been.
 """
 
 import asyncio
 import ctypes
 import logging
 import os
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -34,6 +35,8 @@ from streamjobs import (
     Temporary,
 )
 from streamjobs.client import Connections
+from streamjobs.protocol.calls import Command
+from streamjobs.protocol.keys import QueueKeys
 from tests.faults.recorder import Recorder, watch_calls
 
 RETRY_S = 0.1
@@ -85,6 +88,7 @@ def make_app(url: str, namespace: str, stage: Stage, **options: Any) -> StreamJo
     """Return an app with the kinds of all scenarios, whose jobs go to the queue `q`."""
     app = StreamJobs(url, namespace=namespace, defaults=JobOptions(queue="q"), **options)
     _add_sound_kinds(app, stage)
+    _add_long_kinds(app, stage)
     _add_failing_kinds(app, stage)
     _add_poison(app, stage)
     _add_limited(app, stage)
@@ -113,6 +117,27 @@ def _add_sound_kinds(app: StreamJobs, stage: Stage) -> None:
             # As an extension in C that does not let go: no thread of this process runs meanwhile.
             ctypes.PyDLL(None).usleep(int(s * 1e6))
 
+    @app.job(name="nothing")
+    async def nothing(n: int) -> None:
+        """Leave no trace, not even in the journal."""
+
+    @app.job(name="tells", result_ttl=60)
+    async def tells(ctx: Context[Any], n: int) -> int:
+        """Return which delivery this is."""
+        with stage.playing(ctx, n):
+            return ctx.deliveries
+
+
+def _add_long_kinds(app: StreamJobs, stage: Stage) -> None:
+    async def stays(ctx: Context[Any], n: int) -> None:
+        """Stay, the first time, until the process is killed."""
+        new = stage.is_new(n)
+        with stage.playing(ctx, n):
+            await asyncio.sleep(60 if new else 0.01)
+
+    app.job(name="fast", timeout=4)(stays)
+    app.job(name="slow", timeout=3600)(stays)
+
 
 def _add_failing_kinds(app: StreamJobs, stage: Stage) -> None:
     @app.job(name="overdue", timeout=0.2)
@@ -128,10 +153,11 @@ def _add_failing_kinds(app: StreamJobs, stage: Stage) -> None:
                 raise Temporary(after=RETRY_S)
 
     @app.job(name="ends")
-    async def ends(ctx: Context[Any], n: int, how: str, then_s: float = 0.01) -> None:
-        """End as said in the first run, and well after `then_s` in any other."""
+    async def ends(ctx: Context[Any], n: int, how: str, then_s: float = 0.01, first_s: float = 0.0) -> None:
+        """End as said after `first_s` in the first run, and well after `then_s` in any other."""
         new = stage.is_new(n)
         with stage.playing(ctx, n):
+            await asyncio.sleep(first_s if new else 0)
             match how if new else "":
                 case "retry":
                     raise Temporary(after=RETRY_S)
@@ -152,7 +178,16 @@ def _add_poison(app: StreamJobs, stage: Stage) -> None:
             await asyncio.sleep(0.05)
             if how == "exit":
                 os._exit(3)
-            ctypes.string_at(0)
+            _run_out_of_memory() if how == "starved" else ctypes.string_at(0)
+
+    @app.job(name="ambush")
+    async def ambush(ctx: Context[Any], n: int, beside: int) -> None:
+        """Take the process along as soon as it holds so many claims; the third time it is alone, and waits for none."""
+        with stage.playing(ctx, n):
+            while ctx.attempt < 3 and (held := await _held(app)) < beside:
+                await asyncio.sleep(0)
+            stage.note("B", n, held if ctx.attempt < 3 else 0)
+            os._exit(3)
 
     @app.job(name="crash_or_snooze", retry=Retry(max_crashes=3))
     async def crash_or_snooze(ctx: Context[Any], n: int) -> None:
@@ -180,6 +215,22 @@ def _add_limited(app: StreamJobs, stage: Stage) -> None:
         with stage.playing(ctx, n):
             if stage.started(n) <= times:
                 raise RateLimited(after=after)
+
+
+async def _held(app: StreamJobs) -> int:
+    """Return how many claims this process holds."""
+    words = ["XPENDING", QueueKeys(app.namespace, "q").stream, "workers"]
+    holders = (await app.connections.aio().run(Command(words, lambda reply: reply)))[3] or []
+    return sum(int(count) for name, count in holders if f"-{os.getpid()}-".encode() in name)
+
+
+def _run_out_of_memory() -> None:
+    """Write to what could not be had, as an extension in C does that never looks."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (64 << 20), resource.RLIM_INFINITY))
+    allocate = ctypes.CDLL(None).malloc
+    allocate.argtypes, allocate.restype = [ctypes.c_size_t], ctypes.c_void_p
+    ctypes.memset(allocate(1 << 30), 1, 1)
 
 
 def work(url: str, namespace: str, folder: str, options: str) -> int:

@@ -96,14 +96,17 @@ class Report(msgspec.Struct, frozen=True):
 
 def check(history: History, snapshot: Snapshot, rules: Rules | None = None) -> Report:
     """Judge a history together with the state at its end."""
-    with _without_collections():
-        evidence = Evidence(Stories(history), snapshot, rules or Rules())
-        findings = list(_judge(evidence))
-        return _report(evidence, findings)
+    with without_collections():
+        return judge(Evidence(Stories(history), snapshot, rules or Rules()))
+
+
+def judge(evidence: Evidence) -> Report:
+    """Judge what was gathered; the stories then know their calls."""
+    return _report(evidence, list(_judge(evidence)))
 
 
 @contextmanager
-def _without_collections() -> Iterator[None]:
+def without_collections() -> Iterator[None]:
     """Keep the collector from walking a million events again and again: half of the time goes there."""
     enabled = gc.isenabled()
     gc.disable()

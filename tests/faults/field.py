@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -211,33 +212,37 @@ class Field:
 
     def drained(self, within_s: float = WITHIN_S) -> None:
         """Wait until nothing waits, runs or retries."""
-
         keys = self.queue.keys
-
         with self.server.client() as client, client.pipeline(transaction=True) as looks:
-            # At once: a job that moves meanwhile would be in none of the places.
-            self.until(
-                lambda: not any(looks.xlen(keys.stream).zcard(keys.scheduled).zcard(keys.retries).execute()),
-                "the queue is drained",
-                within_s,
-            )
+
+            def empty() -> bool:
+                # At once: a job that moves meanwhile would be in none of the places.
+                looks.xlen(keys.stream)
+                looks.zcard(keys.scheduled)
+                looks.zcard(keys.retries)
+                return not any(looks.execute())
+
+            self.until(empty, "the queue is drained", within_s)
 
     def judge(self, dead: Iterable[int] = (), **rules: Any) -> None:
         """Wait for the end of all jobs; then no invariant is broken, and only these jobs are dead.
 
         `rules`: what the checker is to know of this run.
         """
-        self.drained()
-        ended = {entry.n for entry in self.journal() if entry.word == "E"}
-        lost = self.jobs - ended - set(dead)
-        assert not lost, f"lost: {sorted(lost)[:10]} of {len(self.jobs)}\n{self.story()}"
-        assert self.queue.counts()["dead"] == len(set(dead)), self.story()
-        assert not self.queue.pending(), self.story()
+        with suppress(AssertionError):
+            # The checker says what is stuck, and where.
+            self.drained()
         # What a worker was told last may not be written down yet.
         deadline = time.monotonic() + WRITTEN_WITHIN_S
         while not (report := self._report(Rules(**rules))).ok and time.monotonic() < deadline:
             time.sleep(0.05)
         assert report.ok, f"{report}\n{self.story()}"
+        self.drained(within_s=0)
+        ended = {entry.n for entry in self.journal() if entry.word == "E"}
+        lost = self.jobs - ended - set(dead)
+        assert not lost, f"lost: {sorted(lost)[:10]} of {len(self.jobs)}\n{self.story()}"
+        assert self.queue.counts()["dead"] == len(set(dead)), self.story()
+        assert not self.queue.pending(), self.story()
 
     def _report(self, rules: Rules) -> Report:
         """Return the checker's verdict on what was recorded so far and on what the server holds."""

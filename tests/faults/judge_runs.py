@@ -72,20 +72,26 @@ def _excusable(first: Run, second: Run, evidence: Evidence) -> bool:
 def recoveries(evidence: Evidence) -> Iterator[tuple[Recovery, Run, Run]]:
     """Yield, for each run whose process died, how long its job waited for the next start.
 
-    The wait begins anew with whatever was broken meanwhile: then nobody could have started it.
+    The wait begins anew with whatever was broken meanwhile.
     """
     stories = evidence.stories
     for story in stories.jobs.values():
         for run, following in zip(story.runs, story.runs[1:], strict=False):
             death = stories.died.get(run.process)
             if run.end is None and death and run.start.at <= death.at < following.start.at:
-                since = _since(death.at, following.start.at, evidence)
+                since = unbroken_since(death.at, following.start.at, evidence)
                 yield Recovery(story.job, following.start.at - since), run, following
 
 
-def _since(at: float, until: float, evidence: Evidence) -> float:
-    broken = [fault.at for fault in evidence.stories.faults if fault.since < until and at < fault.at]
-    broken += [death.at for death in evidence.stories.died.values() if at < death.at < until]
+def unbroken_since(at: float, until: float, evidence: Evidence) -> float:
+    """Return from when on nothing stood in the way of something that was to happen after `at`, and did at `until`.
+
+    Whoever dies or is frozen meanwhile may have just taken it over.
+    """
+    stories = evidence.stories
+    broken = [fault.at for fault in stories.faults if fault.since < until and at < fault.at]
+    broken += [death.at for death in stories.died.values() if at < death.at < until]
+    broken += [one.at for one in stories.signals if one.name == "SIGSTOP" and at < one.at < until]
     return min(max([at, *broken]), until)
 
 
@@ -113,7 +119,7 @@ def alive(evidence: Evidence) -> Iterator[Finding]:
         if place == len(starts) or rules.heal_s is None:
             continue
         at, run = starts[place]
-        since = _since(max(fault.at, _ready(stories.story(run.start.job), run)), at, evidence)
+        since = unbroken_since(max(fault.at, _ready(stories.story(run.start.job), run)), at, evidence)
         # What another one held is free only when its lease has ended.
         free_s = rules.sweep_s + (rules.lease_s or 0.0) if run.start.deliveries > 1 else 0.0
         if at - since > rules.heal_s + rules.slack_s + free_s:
@@ -124,7 +130,7 @@ def alive(evidence: Evidence) -> Iterator[Finding]:
     for story in stories.jobs.values():
         if story.runs and story.fate:
             at = story.runs[0].start.at
-            late = at - _since(min(_ready(story, story.runs[0]), at), at, evidence)
+            late = at - unbroken_since(min(_ready(story, story.runs[0]), at), at, evidence)
             if late > rules.start_s + rules.slack_s:
                 yield Finding("I16", story.job, f"started {late:.2f} s after it was ready", story.runs[0].show())
 

@@ -145,7 +145,7 @@ def _at_work(process: Process) -> bool:
     return sum(isinstance(event, Started) - isinstance(event, Ended) for event in process.events) > 0
 
 
-def run(seconds: float, seed: int) -> Verdict:
+def run(seconds: float, seed: int, kill_every_s: float = KILL_EVERY_S) -> Verdict:
     """Run the whole scene once, on a server of its own."""
     chance = random.Random(seed)
     binary = next(iter(find_servers().values()))
@@ -155,7 +155,7 @@ def run(seconds: float, seed: int) -> Verdict:
         try:
             producers = [field.producer(first, seconds) for first in range(PRODUCERS)]
             while any(producer.poll() is None for producer in producers):
-                time.sleep(KILL_EVERY_S)
+                time.sleep(kill_every_s)
                 field.kill_one(chance)
             assert [producer.returncode for producer in producers] == [0] * PRODUCERS
             drain(server, time.monotonic() + DRAINED_WITHIN_S)

@@ -28,6 +28,7 @@ class Act(Enum):
     HOLE = "does not come, nor does anything after it, and the connection stays open"
     TRUNCATE = "comes in part; the connection is reset"
     SLICE = "comes byte by byte"
+    REFUSE = "is answered by an error in the server's place"
 
 
 class Rule:
@@ -42,6 +43,7 @@ class Rule:
         every: it bites each n-th one then.
         seconds: of a delay.
         share: of a truncated frame that comes through.
+        error: what a refused request is answered by; the side does not matter then.
         then: called when it bites, in the proxy's thread.
     """
 
@@ -55,10 +57,11 @@ class Rule:
         every: int = 1,
         seconds: float = 0.0,
         share: float = 0.6,
+        error: str = "",
         then: Callable[[], None] | None = None,
     ) -> None:
         self.act, self.side, self.times = act, side, times
-        self.seconds, self.share = seconds, share
+        self.seconds, self.share, self.error = seconds, share, error
         self.hits = 0
         self._names = names
         self._skip, self._every, self._then = skip, every, then
@@ -250,6 +253,9 @@ class _Talk:
         """Send one frame on, or what becomes of it; return False when the talk is over."""
         await self._proxy.passing(side)
         act = rule.act if rule and rule.side == side else None
+        if rule and rule.act is Act.REFUSE:
+            # The server gets something harmless instead, so that every reply has its place.
+            frame = b"PING\r\n" if side == "request" else b"-%s\r\n" % rule.error.encode()
         if rule and act is Act.DELAY:
             await asyncio.sleep(rule.seconds)
         if rule and act is Act.TRUNCATE:

@@ -22,6 +22,8 @@ from tests.faults.history import (
 
 ENDLESS = float("inf")
 POSTPONED = ("retry", "snooze")
+SETTLING = ("complete", *POSTPONED, "bury", "cancel", "release")
+"""What a worker may do with a claim."""
 CANCELLED = ("OK", "WAITING", "RUNNING", "SCHEDULED")
 
 
@@ -118,8 +120,21 @@ class Story:
         for run in reversed(self.runs):
             same = run.process is move.process and run.start.entry == move.event.entry
             if same and run.start.at <= move.event.sent:
-                return run
+                return None if self._was_settled_before(run, move) else run
         return None
+
+    def _was_settled_before(self, run: Run, move: Move) -> bool:
+        """Say whether a release is of a later claim of the run's process, one that it did not start."""
+        if move.event.move != "release" or run.end is None:
+            return False
+        return any(
+            other.process is move.process
+            and other.event.entry == move.event.entry
+            and other.event.move in SETTLING
+            and run.end.at <= other.event.sent < move.event.sent
+            and other.event.deliveries < move.event.deliveries
+            for other in self.moves
+        )
 
     def moves_of(self, run: Run) -> list[Move]:
         """Return what its worker sent of a run."""

@@ -10,7 +10,7 @@ from tests.faults.audit import Snapshot
 from tests.faults.checker import check
 from tests.faults.clean_history import clean
 from tests.faults.damages import Damage, lost, payload_changed
-from tests.faults.history import Fault, Loss, Signalled
+from tests.faults.history import Fault, Loss, Settled, Signalled
 from tests.faults.more_damages import ALL
 from tests.faults.rules import Limits, Rules
 from tests.faults.scene import KIND, Scene
@@ -135,6 +135,54 @@ def test_a_worker_that_was_frozen_may_take_in_its_claim_after_the_end(scene: Sce
 
     assert report.ok, str(report)
     assert report.late_starts == 1
+
+
+def test_a_claim_may_be_held_up_on_its_way_until_its_entry_is_gone(scene: Scene) -> None:
+    job = scene.enqueue("x")
+    since = scene.now
+    scene.wait(1.2)
+    scene.live_through(job, "x", deliveries=2, attempt=2, outcome="snooze")
+    scene.note("harness", Fault(scene.now, since, "cut hold", scene.process("worker-5").pid))
+    run = scene.start("worker-5", job, "x")
+    scene.end("worker-5", run, "snooze")
+    scene.settle("worker-5", "snooze", job, word="LOST")
+    scene.live_through(job, "x", scene.new_id(), attempt=2)
+
+    report = check(scene.history(), scene.snapshot(), RULES)
+
+    assert report.ok, str(report)
+
+
+def test_a_retry_whose_reply_came_after_the_next_start_is_a_failure_all_the_same(scene: Scene) -> None:
+    job = scene.enqueue("x")
+    run = scene.start("worker-5", job, "x")
+    scene.end("worker-5", run, "error")
+    sent, entry = scene.now, scene.new_id()
+    scene.wait(0.1)
+    scene.live_through(job, "x", entry, attempt=2)
+    scene.note("worker-5", Settled(scene.now, sent, "retry", job, job, 1))
+    scene.totals["retried"] += 1
+
+    report = check(scene.history(), scene.snapshot(), RULES)
+
+    assert report.ok, str(report)
+
+
+def test_a_worker_may_give_back_what_it_ran_before_and_claimed_again(scene: Scene) -> None:
+    job = scene.enqueue("x")
+    run = scene.start("worker-5", job, "x")
+    scene.note("harness", Signalled(scene.now, scene.process("worker-5").pid, "SIGSTOP"))
+    scene.wait(1.2)
+    scene.start("worker-2", job, "x", deliveries=2, attempt=2)
+    scene.end("worker-5", run, "snooze")
+    scene.settle("worker-5", "snooze", job, word="LOST")
+    scene.wait(1.2)
+    scene.settle("worker-5", "release", "", job, deliveries=3)
+    scene.live_through(job, "x", deliveries=4, attempt=3)
+
+    report = check(scene.history(), scene.snapshot(), RULES)
+
+    assert report.ok, str(report)
 
 
 def test_starts_that_were_marked_and_never_seen_count_as_crashes(scene: Scene) -> None:

@@ -81,6 +81,18 @@ def test_a_rule_bites_the_requests_that_it_names(
     assert (rule.hits, proxy.seen["incr"], proxy.seen["ping"]) == (1, 1, 1)
 
 
+def test_a_refused_request_is_answered_in_its_place_and_not_executed(proxy: Proxy, key: str) -> None:
+    rule = proxy.add(Rule(Act.REFUSE, "incr", skip=1, times=1, error="LOADING wait"))
+    with dial(proxy) as line:
+        line.sendall(packed("INCR", key) * 3)
+        got = b""
+        while len(got) < 22:
+            got += line.recv(100)
+
+    assert (got, rule.hits) == (b":1\r\n-LOADING wait\r\n:2\r\n", 1)
+    assert stored(proxy, key) == b"$1\r\n2\r\n"
+
+
 def test_rules_count(proxy: Proxy, key: str) -> None:
     called: list[int] = []
     rule = proxy.add(Rule(Act.DROP, "incr", skip=1, every=2, times=2, then=lambda: called.append(1)))

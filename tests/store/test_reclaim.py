@@ -78,6 +78,31 @@ def test_an_empty_step_is_not_the_end(store: Store) -> None:
     assert step.cursor == "(" + claims[-2].entry.decode() + " a"
 
 
+def test_with_50_000_healthy_claims_a_step_is_as_short_as_ever_and_one_sweep_finds_the_silent_one(real: Store) -> None:
+    for _ in range(100):
+        real.add(500)
+    *_, last = real.claim("a", 50_000)
+    real.silence([last])
+    before, steps, found, cursor = calls(real), 0, [], leases.SWEEP_BEGIN
+
+    while steps == 0 or cursor != leases.SWEEP_BEGIN:
+        swept = real.reclaim("b", leases.RECLAIM_MOST, cursor)
+        steps, found, cursor = steps + 1, found + swept.claims, swept.cursor
+    spent = {name: count - before.get(name, 0) for name, count in calls(real).items()}
+
+    assert [one.entry for one in found] == [last.entry]
+    # The last step finds that its window was the last one.
+    assert steps == 50_000 // leases.RECLAIM_WINDOW + 1
+    assert (spent["evalsha"], spent["xpending"], spent["xack"], spent["xclaim"]) == (steps, steps, steps, 1)
+
+
+def calls(store: Store) -> dict[str, int]:
+    """Return how often the server has run each command, those in scripts included."""
+    lines = store.command("INFO", "commandstats").decode().splitlines()
+    rows = [line.removeprefix("cmdstat_").split(":calls=") for line in lines if ":calls=" in line]
+    return {name: int(rest.partition(",")[0]) for name, rest in rows}
+
+
 def test_a_window_that_just_fits_costs_one_empty_step(store: Store) -> None:
     store.started(leases.RECLAIM_WINDOW)
 

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from streamjobs import Context, Retry, StreamJobs
+from streamjobs.worker import start
 from tests.worker.bench import Bench, Gate, crash_marked
-from tests.worker.support import FAST, Queue, drain
+from tests.worker.support import FAST, Flag, Queue, drain
 
 ROOT = Path(__file__).parents[2]
 
@@ -87,6 +89,87 @@ async def test_a_second_suspect_is_given_back_while_one_is_held(app: StreamJobs,
 
     assert gate.names == ["first"]
     assert queue.command("SCARD", queue.keys.released) == 1
+
+
+def waited_in_vain(queue: Queue) -> None:
+    """Let every suspect look as if no process had been free for it, as often as it has to."""
+    flat = queue.command("HGETALL", queue.keys.suspects)
+    for entry, value in zip(flat[::2], flat[1::2], strict=True):
+        marks, _, starts = value.split(b" ", 2)
+        queue.command("HSET", queue.keys.suspects, entry, b"%s %d %s" % (marks, start.ENOUGH_RELEASES, starts))
+
+
+async def test_one_that_waited_in_vain_often_enough_still_counts_where_it_runs_alone(
+    app: StreamJobs, queue: Queue, gate: Gate
+) -> None:
+    """Or a job that kills its process would do so for ever."""
+    bench = Bench(app, queue)
+    await gate.kind.enqueue("suspect")
+    queue.crash()
+    crash_marked(queue, "second")
+    waited_in_vain(queue)
+
+    bench.take_over()
+    await gate.started.wait(1)
+
+    assert [value.split()[0] for value in queue.command("HVALS", queue.keys.suspects)] == [b"2"]
+    gate.go_on.set()
+    await bench.settled()
+
+
+async def test_one_that_waited_in_vain_often_enough_waits_for_all_that_has_a_deadline(
+    app: StreamJobs, queue: Queue, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start, "EMPTY_WITHIN_S", 0.01)
+    bench = Bench(app, queue)
+    await gate.kind.enqueue("suspect")
+    queue.crash()
+    crash_marked(queue, "second")
+    waited_in_vain(queue)
+    await gate.kind.enqueue("before")
+    bench.read()
+    await gate.started.wait(1)
+
+    bench.take_over()
+    await asyncio.wait([asyncio.ensure_future(gate.started.wait(2))], timeout=0.2)
+    assert (gate.names, bench.starter.free()) == (["before"], 0)
+
+    gate.go_on.set()
+    await gate.started.wait(2)
+    await bench.settled()
+    assert (gate.names, gate.attempts) == (["before", "suspect"], [1, 3])
+
+
+async def test_beside_what_may_never_end_it_starts_in_company_and_uncounted(
+    app: StreamJobs, queue: Queue, gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted, it would be blamed for the crash of another."""
+    monkeypatch.setattr(start, "EMPTY_WITHIN_S", 0.01)
+    endless, go_on = Flag(), asyncio.Event()
+
+    @app.job(timeout=None, result_ttl=0)
+    async def never_ends() -> None:
+        endless.raise_()
+        await go_on.wait()
+
+    bench = Bench(app, queue)
+    await gate.kind.enqueue("suspect")
+    queue.crash()
+    crash_marked(queue, "second")
+    waited_in_vain(queue)
+    await never_ends.enqueue()
+    bench.read()
+    await endless.wait()
+
+    bench.take_over()
+    await gate.started.wait(1)
+
+    assert [value.split()[0] for value in queue.command("HVALS", queue.keys.suspects)] == [b"1"]
+    gate.go_on.set()
+    go_on.set()
+    while bench.runner.running:
+        await asyncio.sleep(0)
+    await bench.settled()
 
 
 async def test_after_three_unsettled_starts_it_is_dead_with_each_of_them(

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -89,6 +90,48 @@ async def test_a_handler_that_does_not_end_is_abandoned_and_its_slot_given_to_ot
 
     assert [dead["reason"] for dead in queue.dead()] == [b"exhausted"]
     assert any("hangs" in text and "does not end" in text for text in messages(caplog, "ERROR"))
+
+
+async def test_case_B5_a_plain_function_that_ignores_its_deadline_is_retried_a_lease_later(
+    app: StreamJobs, queue: Queue
+) -> None:
+    """It goes on in its thread, which nobody can end; for the time of a lease it is alone."""
+    starts: list[float] = []
+    go_on, ended = threading.Event(), threading.Event()
+
+    @app.job(timeout=0.1, retry=Retry(max_attempts=2, backoff=Fixed(0)))
+    def ignores_it() -> int:
+        starts.append(monotonic())
+        if len(starts) == 1:
+            go_on.wait(WITHIN_S)
+            ended.set()
+        return len(starts)
+
+    async with app.worker(options=FAST, lease=1, grace=0.1):
+        assert await (await ignores_it.enqueue()).result(timeout=WITHIN_S) == 2
+        assert not ended.is_set()
+        go_on.set()
+
+    # Its deadline, the grace time, and the lease; the server counts whole milliseconds.
+    assert starts[1] - starts[0] >= 0.1 + 0.1 + 1 - 0.002
+    assert (queue.totals()["retried"], queue.totals()["done"]) == (1, 1)
+
+
+async def test_case_B5_one_that_fails_behind_its_deadline_is_retried_after_its_end(app: StreamJobs) -> None:
+    story: list[str] = []
+
+    @app.job(timeout=0.05, retry=Retry(max_attempts=2, backoff=Fixed(0)))
+    def fails_late() -> None:
+        story.append("start")
+        if len(story) == 1:
+            threading.Event().wait(0.3)
+            story.append("end")
+            raise ValueError("too late to be of use")
+
+    async with app.worker(options=FAST):
+        await (await fails_late.enqueue()).result(timeout=WITHIN_S)
+
+    assert story == ["start", "end", "start"]
 
 
 async def test_a_plain_function_that_ends_late_but_in_grace_is_done(app: StreamJobs) -> None:

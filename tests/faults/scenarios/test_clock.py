@@ -30,6 +30,23 @@ def server(clock: ShiftedClock, server_binary: Path) -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.parametrize("shift_s", [HOUR_S, -HOUR_S], ids=["forward", "back"])
+def test_F31_a_worker_whose_clock_is_wrong_starts_jobs_when_they_are_due(
+    field: Field, tmp_path: Path, shift_s: int
+) -> None:
+    (folder := tmp_path / "worker").mkdir()
+    wrong = ShiftedClock(folder)
+    assert not wrong.why_not()
+    wrong.shift(shift_s)
+    field.enqueue("nap", *range(5), delay=1.0)
+    field.enqueue("flaky", *range(5, 10))
+    with wrong.installed():
+        field.serving()
+
+    field.judge(start_s=HEALED_WITHIN_S)
+    assert field.attempts() == {1, 2}
+
+
 @pytest.mark.parametrize("shift_s", [HOUR_S, -HOUR_S], ids=["F32-forward", "F32-back"])
 def test_F32_a_jump_of_the_servers_clock_loses_nothing(field: Field, clock: ShiftedClock, shift_s: int) -> None:
     field.enqueue("nap", *range(20), args=(0.5,))

@@ -43,8 +43,7 @@ def test_F11_nor_while_the_other_still_runs_the_job(field: Field) -> None:
     field.serving()
     field.happens("S", 1, times=2)
     wake(zombie)
-    field.until(lambda: "came too late" in zombie.said(), "the zombie is refused")
-    assert field.queue.counts()["retries"] == 0
+    field.until(lambda: "came too late" in zombie.said() or field.totals()["retried"], "the zombie has its answer")
 
     field.judge()
     assert (field.count("S"), field.totals()["done"], field.totals()["retried"]) == (2, 1, 0)

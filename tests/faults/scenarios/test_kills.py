@@ -135,13 +135,29 @@ def test_F16_a_poison_job_is_dead_after_three_crashes_and_blames_no_sibling(fiel
         starts += 1
         worker = field.serving(lease=0.3)
         field.until(lambda: not worker.running() or field.queue.counts()["dead"], "it crashes, or the job is dead")  # noqa: B023
-    [row] = field.queue.dead()
     field.judge(dead={1000})
 
+    [row] = field.queue.dead()
     assert row["reason"] == b"crash_limit"
     assert row["id"].decode() == poison.id.removeprefix("q:")
     assert (starts, field.count("S", 1000)) == (4, 3)
     assert field.totals()["reclaimed"] >= 3
+
+
+def test_F16_siblings_that_a_poison_job_takes_along_each_time_are_not_blamed(field: Field) -> None:
+    [poison] = field.enqueue("poison", 1000, args=("exit",))
+    # Longer than the poison job lives: whenever they start beside it, they die with it.
+    field.enqueue("nap", *range(4), args=(0.3,))
+    starts = 0
+    while field.queue.length() and starts < 6:
+        starts += 1
+        worker = field.serving(lease=0.3)
+        field.until(lambda: not worker.running() or not field.queue.length(), "it crashes, or all have ended")  # noqa: B023
+
+    blamed = {row["id"].decode() for row in field.queue.dead()} - {poison.id.removeprefix("q:")}
+    assert not blamed, "I7: siblings are dead for the crashes of a poison job"
+    field.judge(dead={1000})
+    assert field.count("S", 0) == 3
 
 
 def test_F16_a_job_that_alternates_crash_and_snooze_does_not_escape(field: Field) -> None:

@@ -42,7 +42,8 @@ def test_F28_a_success_from_behind_the_cut_that_comes_too_late_is_refused(field:
     field.until(lambda: "came too late" in cut_off.said() or field.totals()["lost"], "it is refused")
 
     field.judge()
-    assert (field.totals()["done"], field.totals()["lost"]) == (3, 3)
+    # A refusal whose reply comes too late is asked for once more.
+    assert (field.totals()["done"], field.totals()["lost"] >= 3) == (3, True)
 
 
 def test_F28_a_short_cut_is_not_noticed(field: Field, proxy: Proxy) -> None:
@@ -167,9 +168,25 @@ def test_a_lost_reply_to_a_release_gives_back_once(field: Field, proxy: Proxy) -
     assert (lost.hits, field.totals()["released"], field.count("S"), field.attempts()) == (2, 10, 20, {1})
 
 
+def test_a_late_copy_of_a_release_frees_nothing(field: Field, proxy: Proxy) -> None:
+    late = proxy.add(Rule(Act.DELAY, "release", side="request", seconds=0.8, times=1, then=proxy.cut))
+    field.enqueue("nap", 1, args=(1.6,))
+    worker = field.worker(proxy.url, armed="worker.after_claim=stop@1", sweep=60)
+    field.until(worker.stopped, "it freezes")
+    field.until(lambda: field.queue.pending()[0][2] > FAST["lease"] * 1000, "its claim expires")
+    worker.send(signal.SIGCONT)
+    # It gives the claim back in a second call and takes it again; the first call comes while it runs the job.
+    field.happens("E", 1)
+
+    assert late.hits == 1
+    assert field.totals()["released"] == 1, "I5: a late release counted, and freed what its sender runs again"
+    field.judge()
+    assert field.count("S") == 1
+
+
 def test_a_lost_reply_to_a_take_costs_a_lease(field: Field, proxy: Proxy) -> None:
     lost = proxy.add(Rule(Act.DROP, "take", times=2))
-    field.enqueue("nap", *range(10), args=(1.0,))
+    field.enqueue("nap", *range(10), args=(3.0,))
     first = field.serving(grace=0)
     field.until(lambda: field.count("S") == 10, "all run")
     field.serving(proxy.url, sweep=2.0)

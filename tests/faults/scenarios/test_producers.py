@@ -84,6 +84,26 @@ def test_F2_past_the_deadline_the_outcome_is_unknown_and_retrying_is_exact(field
     field.judge()
 
 
+def scripts_run(field: Field) -> int:
+    """Return how many calls of scripts the server has executed."""
+    return field.queue.calls().get("evalsha", 0)
+
+
+def test_F2_a_late_copy_of_a_batch_does_nothing(field: Field, proxy: Proxy) -> None:
+    late = proxy.add(Rule(Act.DELAY, "enqueue", side="request", seconds=0.3, times=1, then=proxy.cut))
+    app = field.make_app(proxy.url)
+    before = scripts_run(field)
+    for n in (1, 2):
+        field.send(app, field.call("nap", n))
+    app.close()
+    assert (late.hits, scripts_run(field) - before) == (1, 2)
+    field.until(lambda: scripts_run(field) - before == 3, "the copy comes, from a dead connection")
+    field.serving()
+
+    field.judge()
+    assert (field.totals()["enqueued"], field.count("S")) == (2, 2)
+
+
 @pytest.mark.parametrize("share", [0.02, 0.6, 0.99])
 def test_F3_a_connection_cut_in_mid_batch_costs_and_doubles_nothing(field: Field, proxy: Proxy, share: float) -> None:
     app = field.make_app(proxy.url)
@@ -144,16 +164,27 @@ async def test_F4_a_cancelled_enqueue_does_not_mix_up_replies(field: Field, prox
     assert sorted(by_id.values()) == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("kind", ["lookup", "enqueue"])
-def test_F5_no_request_is_repeated_behind_our_back(field: Field, proxy: Proxy, kind: str) -> None:
+def test_F5_no_request_is_repeated_behind_our_back(field: Field, proxy: Proxy) -> None:
     [handle] = field.enqueue("nap", 1)
-    lost = proxy.add(Rule(Act.DROP, kind, then=proxy.go_away))
-    app = field.make_app(proxy.url, enqueue_timeout=0.2)
+    lost = proxy.add(Rule(Act.DROP, "lookup"))
+    app = field.make_app(proxy.url)
     with pytest.raises(OutcomeUnknown):
-        app.handle(handle.id).status_sync() if kind == "lookup" else app.kind("nap").enqueue_sync(2)
+        app.handle(handle.id).status_sync()
     app.close()
 
-    assert (lost.hits, proxy.seen[kind]) == (1, 1)
+    assert (lost.hits, proxy.seen["lookup"]) == (1, 1)
+
+
+def test_F5_what_may_have_been_done_is_never_told_as_a_failure(field: Field, proxy: Proxy) -> None:
+    lost = proxy.add(Rule(Act.DROP, "enqueue", then=proxy.go_away))
+    app = field.make_app(proxy.url, enqueue_timeout=0.2)
+    [error] = field.send(app, field.call("nap", 1))
+    app.close()
+    field.serving()
+
+    field.judge()
+    assert isinstance(error, OutcomeUnknown)
+    assert (lost.hits, field.count("S")) == (1, 1)
 
 
 @pytest.mark.parametrize(
