@@ -84,6 +84,20 @@ def test_id_is_not_given_again_after_its_job_ended(store: Store) -> None:
         store.complete(*store.claim())
 
 
+def test_case_G4_a_stream_is_as_long_as_it_says(real: Store) -> None:
+    """What gives ids is trimmed to nothing each time, exactly; what holds jobs is never trimmed."""
+    for n in range(0, 10_000, 500):
+        real.schedule(*(delayed(n + i, delay_ms=3_600_000) for i in range(500)))
+        real.add(500)
+    claims = real.claim(count=10_000)
+    for at in range(0, 10_000, 500):
+        real.complete(*claims[at : min(at + 500, 9_999)])
+
+    for key, jobs in ((real.keys.ids, 0), (real.keys.stream, 1)):
+        assert real.command("XLEN", key) == len(real.command("XRANGE", key, "-", "+")) == jobs
+    assert real.command("ZCARD", real.keys.scheduled) == 10_000
+
+
 def test_delayed_and_direct_ids_of_one_number_are_two_jobs(store: Store) -> None:
     for stream in (store.keys.stream, store.keys.ids):
         store.command("XADD", stream, "MAXLEN", 0, AHEAD, "x", "")

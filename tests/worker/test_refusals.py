@@ -118,4 +118,4 @@ async def bitten(rule: Rule) -> None:
     """Wait until a rule has bitten."""
     async with asyncio.timeout(WITHIN_S):
         while not rule.hits:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)

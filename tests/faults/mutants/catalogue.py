@@ -85,7 +85,7 @@ LOSSES = (
     Mutant(
         "group-at-the-end",
         "the group begins at $: what waits already is never seen",
-        (Edit("lua/join.lua", "'workers', '0', 'MKSTREAM'", "'workers', '$', 'MKSTREAM'"),),
+        (Edit("lua/include/group.lua", "'workers', '0', 'MKSTREAM'", "'workers', '$', 'MKSTREAM'"),),
         "test_producers.py::test_F1_a_producer_killed_after_the_reply_leaves_the_job_once",
         "I16",
         "orphaned: nobody will ever be given it",
@@ -135,10 +135,7 @@ LOSSES = (
     Mutant(
         "maxlen",
         "the stream is bounded: XADD drops the oldest jobs",
-        (
-            Edit("lua/enqueue.lua", "'XADD', stream, '*',", "'XADD', stream, 'MAXLEN', 1000, '*',"),
-            Edit("lua/enqueue.lua", "'XADD', stream, id,", "'XADD', stream, 'MAXLEN', 1000, id,"),
-        ),
+        (Edit("lua/enqueue.lua", "'XADD', stream, id or '*',", "'XADD', stream, 'MAXLEN', 1000, id or '*',"),),
         "test_producers.py::test_F3_a_connection_cut_in_mid_batch_costs_and_doubles_nothing[0.6]",
         "I1",
         "lost: accepted, and neither ended nor there",
@@ -243,8 +240,8 @@ UNTRUTHS = (
         (
             Edit(
                 "streamjobs/worker/promote.py",
-                "note=self._note)",
-                "note=self._note, clock=str(__import__('time').time_ns() // 1_000_000))",
+                "room=self._room()\n",
+                "room=self._room(), clock=str(__import__('time').time_ns() // 1_000_000)\n",
             ),
         ),
         "test_clock.py::test_F31_a_worker_whose_clock_is_wrong_starts_jobs_when_they_are_due[forward]",
@@ -254,7 +251,11 @@ UNTRUTHS = (
     Mutant(
         "suspects-not-counted",
         "a start that is marked is not counted, so crashes never add up",
-        (Edit("lua/suspect.lua", "keep_suspect(suspects, id, marks + 1,", "keep_suspect(suspects, id, marks,"),),
+        (
+            Edit(
+                "lua/include/suspects.lua", "keep_suspect(suspects, id, marks + 1,", "keep_suspect(suspects, id, marks,"
+            ),
+        ),
         "test_kills.py::test_F16_a_poison_job_is_dead_after_three_crashes_and_blames_no_sibling[exit]",
         "I7",
         "its process died in",
