@@ -147,6 +147,7 @@ def test_F24_a_group_lost_while_memory_is_full_is_made_again(field: Field) -> No
 
 
 def test_F27_forgotten_scripts_are_told_again(field: Field) -> None:
+    """Also case F13."""
     worker = field.serving()
     for round_ in range(20):
         server_faults.flush_scripts(field.server)

@@ -31,6 +31,7 @@ def test_F43_idle_it_ends_at_once(field: Field) -> None:
 
 
 def test_F43_with_its_hands_full_what_has_not_started_goes_back_uncharged_and_at_once(field: Field) -> None:
+    """Also case I1: nothing starts after the signal was taken in."""
     field.enqueue("nap", *range(200), args=(0.02,))
     field.enqueue("nap", *range(200, 220), args=(1.0,))
     worker = field.serving(concurrency=2, lease=60, sweep=60, read_ahead=5)
@@ -63,6 +64,7 @@ def test_F43_a_handler_gets_its_grace_time(field: Field) -> None:
 
 
 def test_F43_what_outlasts_the_grace_time_starts_elsewhere_at_once_and_uncharged(field: Field) -> None:
+    """Also case I2."""
     field.enqueue("nap", 1, args=(3.0,))
     worker = field.serving(grace=0.3, lease=60)
     field.happens("S", 1)
