@@ -64,6 +64,8 @@ class Fetcher:
         self._measured_at = monotonic()
         self._measured = 0
         self._blocked = False
+        self._rejoined = False
+        """The last read found no group, and one was made."""
         self._reads = 0
         self._asked = 0
         self.asking = 0
@@ -104,6 +106,12 @@ class Fetcher:
             # The group or the stream is gone: at 0 nothing that waits is passed over.
             for queue in self._queues:
                 await self._ask(self._executor, leases.join(queue.keys, queue.lease_ms))
+            if self._rejoined and error.word == "NOGROUP":
+                # Gone again at once: no more of this without a pause.
+                raise
+            self._rejoined = error.word == "NOGROUP"
+        else:
+            self._rejoined = False
         return 0
 
     async def _ask(self, executor: AsyncExecutor, request: Request[T]) -> T:

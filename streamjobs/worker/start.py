@@ -35,7 +35,9 @@ ALONE_FROM = 2
 EMPTY_WITHIN_S = 30.0
 """A process that does not empty within this time gives its suspect back."""
 ENOUGH_RELEASES = 10
-"""After this many of those, a suspect starts in company, uncounted: it must not wait for ever."""
+"""After this many of those, a suspect is waited for as long as all that runs has a deadline. Beside what has
+none it starts in company, uncounted: it must not wait for ever.
+"""
 STALE_S = 0.5
 """A claim that has not started within this time goes to a worker that may have a free slot."""
 
@@ -166,8 +168,7 @@ class Starter:
             self._spawn(self._enter(queue, [one for one in entrants if one.queue is queue]))
 
     def _begin(self, execution: Execution, now: float) -> None:
-        claim = execution.claim
-        if now - claim.claimed_at > execution.queue.lease_ms / 1000:
+        if _expired(execution, now):
             # This process was frozen: another may hold the job by now, and its handler must not start.
             self._settler.release(execution)
         elif execution.admitted or execution.handler or self._runner.prepare(execution, self._station.clock):
@@ -232,7 +233,7 @@ class Starter:
             elif not queue.holds(execution):
                 # Lost or cancelled meanwhile.
                 self._settler.vacate(execution)
-            elif self.stopping or monotonic() - execution.claim.claimed_at > queue.lease_ms / 1000:
+            elif self.stopping or _expired(execution, monotonic()):
                 self._settler.release(execution)
             elif self._lone or self._runner.running >= self._slots():
                 self._ready.append(execution)
@@ -259,8 +260,6 @@ class Starter:
             self._settler.release(execution, quiet=True)
             self.left += 1
             self._on_left()
-        elif execution.claim.releases >= ENOUGH_RELEASES and self._duty is Duty.ALL:
-            self._start(execution)
         elif self._lone:
             self._settler.release(execution, held_alone=True)
         else:
@@ -290,12 +289,17 @@ class Starter:
 
     async def _run_alone(self, execution: Execution) -> None:
         task = None
-        if not await self._emptied():
+        enough = execution.claim.releases >= ENOUGH_RELEASES and self._duty is Duty.ALL
+        if await self._emptied(patient=enough):
+            if await self._marker.mark(execution) and await self._announced(execution):
+                log.warning("job %s runs alone: %d starts never ended", execution.job_id, execution.crashes)
+                self._runner.start(execution)
+                task = execution.task
+        elif not enough or self.stopping or _expired(execution, monotonic()):
             self._settler.release(execution, held_alone=True)
-        elif await self._marker.mark(execution) and await self._announced(execution):
-            log.warning("job %s runs alone: %d starts never ended", execution.job_id, execution.crashes)
+        elif execution.queue.holds(execution) and await self._announced(execution):
+            # Uncounted, or the crash of another would bury it.
             self._runner.start(execution)
-            task = execution.task
         if task is not None:
             task.add_done_callback(lambda _: self._company(execution))
         else:
@@ -307,12 +311,13 @@ class Starter:
             self._lone = None
             self._on_end()
 
-    async def _emptied(self) -> bool:
+    async def _emptied(self, *, patient: bool) -> bool:
+        """Wait until nothing else runs: for a while, or if `patient` for as long as all that runs must end."""
         deadline = monotonic() + EMPTY_WITHIN_S
         while self._runner.running + self._marking and not self.stopping:
             self._empty.clear()
             try:
-                async with asyncio.timeout(deadline - monotonic()):
+                async with asyncio.timeout(None if patient and self._all_end() else deadline - monotonic()):
                     await self._empty.wait()
             except TimeoutError:
                 return False
@@ -336,6 +341,11 @@ class Starter:
         finally:
             self._marking -= most
         self.add(queue, taken)
+
+    def _all_end(self) -> bool:
+        """Say whether all that runs has a deadline: by then it has ended, or is abandoned."""
+        held = [one for queue in self._station.queues for one in queue.held.values()]
+        return all(one.deadline is not None for one in held if one.runs)
 
     def release_stale(self, now: float) -> None:
         """Give back what has waited too long for a slot."""
@@ -382,3 +392,8 @@ class Starter:
             self._empty.set()
             if self._lone.abandoned:
                 self._company(self._lone)
+
+
+def _expired(execution: Execution, now: float) -> bool:
+    """Say whether a claim's lease may have ended before its start."""
+    return now - execution.claim.claimed_at > execution.queue.lease_ms / 1000

@@ -32,7 +32,9 @@ REQUEST_S = 0.001
 """What a request takes. Where it took nothing, who asks again and again would stop the clock."""
 BELL_S = 15.0
 """How often a simulated read or a wait for a bell looks whether something has come."""
-CLOCKED = "burst clock deadlines fetch process promote quarantine run service start supervise threads winddown worker"
+CLOCKED = (
+    "clock deadlines fetch once order promote quarantine run service start supervise threads watchdog winddown".split()
+)
 """The modules of a worker that may look at the clock."""
 
 
@@ -69,8 +71,10 @@ class Wire(AsyncExecutor):
         await asyncio.sleep(REQUEST_S)
         if self.cut:
             await asyncio.Event().wait()
-        if len(requests) == 1 and isinstance(requests[0], Command):
-            return [await self._patiently(requests[0])]
+        first = requests[0]
+        if isinstance(first, Command) and (first.words[0] == "BLPOP" or "BLOCK" in first.words):
+            # What follows is run when the wait is over.
+            return [await self._patiently(first), *self._executor.run_all(requests[1:])]
         return self._executor.run_all(requests)
 
     async def _patiently(self, command: Command[Any]) -> Any:
@@ -200,10 +204,8 @@ def live(scene: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> Any:
     """Play a scene, a coroutine function, in a loop whose clock jumps; return what it returns."""
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:
         loop = runner.get_loop()
-        for name in CLOCKED.split():
-            module = import_module(f"streamjobs.worker.{name}")
-            if hasattr(module, "monotonic"):
-                monkeypatch.setattr(module, "monotonic", loop.time)
+        for name in CLOCKED:
+            monkeypatch.setattr(import_module(f"streamjobs.worker.{name}"), "monotonic", loop.time)
         monkeypatch.setattr("streamjobs.worker.deadlines.EVERY_S", 5.0)
         monkeypatch.setattr("streamjobs.worker.promote.LONGEST_S", 30.0)
         return runner.run(scene())

@@ -78,11 +78,13 @@ def test_an_empty_step_is_not_the_end(store: Store) -> None:
     assert step.cursor == "(" + claims[-2].entry.decode() + " a"
 
 
-def test_with_50_000_healthy_claims_a_step_is_as_short_as_ever_and_one_sweep_finds_the_silent_one(real: Store) -> None:
-    for _ in range(100):
+def test_among_50_000_healthy_claims_a_step_is_as_short_as_ever_and_one_sweep_finds_the_silent_one(real: Store) -> None:
+    """Of a hundred live workers; what a step passes and asks for does not grow with what there is."""
+    real.reclaim("b")
+    for n in range(100):
         real.add(500)
-    *_, last = real.claim("a", 50_000)
-    real.silence([last])
+        *_, last = real.claim(f"live-{n:02}")
+    real.silence([last], f"live-{n:02}")
     before, steps, found, cursor = calls(real), 0, [], leases.SWEEP_BEGIN
 
     while steps == 0 or cursor != leases.SWEEP_BEGIN:
@@ -92,8 +94,10 @@ def test_with_50_000_healthy_claims_a_step_is_as_short_as_ever_and_one_sweep_fin
 
     assert [one.entry for one in found] == [last.entry]
     # The last step finds that its window was the last one.
-    assert steps == 50_000 // leases.RECLAIM_WINDOW + 1
-    assert (spent["evalsha"], spent["xpending"], spent["xack"], spent["xclaim"]) == (steps, steps, steps, 1)
+    assert steps == spent["evalsha"] == 50_000 // leases.RECLAIM_WINDOW + 1
+    assert (spent["xclaim"], spent["xack"]) == (1, steps)
+    # Who holds what, the rest of one holder's claims, and the first of the next one's.
+    assert spent["xpending"] <= 3 * steps
 
 
 def calls(store: Store) -> dict[str, int]:
