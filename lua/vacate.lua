@@ -3,7 +3,7 @@
 -- Moves: none
 -- KEYS: 1 stream, 2 line, 3 slots, 4 wake, 5 gone, 6 tats, 7 limits, 8 config, 9 released, 10 bell
 -- ARGV: 1 clock, 2 "1" to ring for those who may go on, "0" when the caller takes them, then per
---       execution: entry, deliveries, lanes, and the lanes
+--       execution: entry, deliveries (0: whatever the entry has there, if it is gone), lanes, and the lanes
 -- Returns: how many may go on: they lie with what was given back
 -- Cost: O(lanes * log waiting); about 3 us a lane, and 10 us for each that goes on
 -- @include now
@@ -17,9 +17,12 @@ redis.call('XACK', KEYS[1], 'workers', '0-1')
 local lanes = open_lanes(2, now_us(ARGV[1]))
 local at = 3
 while ARGV[at] do
-  local slot = '\n' .. ARGV[at] .. '/' .. ARGV[at + 1]
+  local id, deliveries = ARGV[at], ARGV[at + 1]
+  local gone = deliveries == '0' and not pending(KEYS[1], id)
   for i = at + 3, at + 2 + ARGV[at + 2] do
-    if redis.call('ZREM', slots, ARGV[i] .. slot) == 1 then serve(lanes, ARGV[i]) end
+    local slot = ARGV[i] .. '\n' .. id .. '/' .. deliveries
+    if gone then slot = own_slot(lanes, ARGV[i], id) end
+    if slot and (gone or deliveries ~= '0') and redis.call('ZREM', slots, slot) == 1 then serve(lanes, ARGV[i]) end
   end
   at = at + 3 + ARGV[at + 2]
 end

@@ -36,10 +36,15 @@ local function own_slot(lanes, lane, entry)
   return redis.call('ZRANGEBYLEX', lanes.slots, '[' .. slot .. '/', '(' .. slot .. '0', 'LIMIT', 0, 1)[1]
 end
 
--- tokens(lanes, lane, limit): how many starts a rate allows now, by its theoretical arrival time.
+-- tokens(lanes, lane, limit): how many starts a rate allows now, by its theoretical arrival time. What a slower
+-- limit than this one left further ahead than this one can (or a clock that was set back) is cut.
 local function tokens(lanes, lane, limit)
   local ahead = tonumber(redis.call('ZSCORE', lanes.tats, lane) or '0') - lanes.us
   if ahead <= 0 then return limit[1] end
+  if ahead > limit[1] * limit[2] then
+    ahead = limit[1] * limit[2]
+    redis.call('ZADD', lanes.tats, string.format('%d', lanes.us + ahead), lane)
+  end
   return math.floor((limit[1] * limit[2] - ahead) / limit[2])
 end
 

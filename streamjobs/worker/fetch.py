@@ -216,12 +216,18 @@ class Fetcher:
         if crowded and monotonic() >= self._ask_at:
             self._ask_at = monotonic() + ASK_S
             for queue in crowded:
-                counts = await self._executor.run_all([lanes.waiting(queue.keys, base) for base in ("c:q", "r:q")])
+                asks: list[Command[Any]] = [lanes.waiting(queue.keys, base) for base in ("c:q", "r:q")]
+                *counts, number = await self._executor.run_all([*asks, lanes.changed(queue.keys)])
                 queue.crowd = sum(count for count in counts if isinstance(count, int))
+                # No read tells of limits that were set meanwhile.
+                if number != queue.limited and not isinstance(number, StreamJobsError):
+                    await self._learn_limits(queue, number)
         return self.fresh
 
     async def _stand_by(self) -> None:
         """Wait for a nudge, or until it is time to ask again."""
+        # There is nothing to read: a burst may ask what is left, which may all be paused.
+        self.idle = True
         self._nudged.clear()
         if not any(queue.rung for queue in self._queues):
             await until(self._nudged, min(ASK_S, max(0.0, self._ask_at - monotonic())))

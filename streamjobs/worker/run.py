@@ -5,6 +5,7 @@ import contextvars
 import inspect
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 from time import monotonic
 from typing import Any
@@ -67,6 +68,8 @@ class Runner:
             handler = stranger(claim.kind.decode("utf-8", "replace"))
         execution.handler = handler
         if execution.meta is not FRESH and execution.expired(clock.now_ms()):
+            if claim.deliveries > 1:
+                _find_lanes(execution, handler)
             return self.refuse(execution, Expired(execution.expires_ms))
         return handler.known or self.refuse(execution, Unknown())
 
@@ -209,3 +212,13 @@ class Runner:
                 "attempt": execution.attempt,
             },
         )
+
+
+def _find_lanes(execution: Execution, handler: Handler) -> None:
+    """Note the lanes of a claim that ends without a start, so that those behind it go on at once."""
+    plan = execution.queue.plan(handler)
+    if plan.bases:
+        with suppress(DecodeFailed):
+            positional, named = handler.signature.decode(execution.claim.body)
+            at = handler.signature.positional
+            execution.lanes = plan.lanes(lambda name: named[name] if name in named else positional[at.index(name)])

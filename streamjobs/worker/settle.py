@@ -140,9 +140,12 @@ class Settler:
             self._vacate(self._pile(execution.queue), execution)
 
     def _vacate(self, pile: Pile, execution: Execution) -> None:
+        claim = execution.claim
         if execution.lanes and (slots := execution.slots):
-            claim = execution.claim
             pile.leavers.append(lanes.Leaver(claim.entry, claim.deliveries, slots))
+        elif execution.lanes and not execution.admitted:
+            # It ends without a start: a place may be kept for it, or an earlier start have left it one.
+            pile.leavers.append(lanes.Leaver(claim.entry, 0, list(execution.lanes)))
 
     def _successes(self, execution: Execution, run_s: float) -> Successes:
         pile = self._pile(execution.queue)

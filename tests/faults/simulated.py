@@ -208,4 +208,5 @@ def live(scene: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> Any:
             monkeypatch.setattr(import_module(f"streamjobs.worker.{name}"), "monotonic", loop.time)
         monkeypatch.setattr("streamjobs.worker.deadlines.EVERY_S", 5.0)
         monkeypatch.setattr("streamjobs.worker.promote.LONGEST_S", 30.0)
+        monkeypatch.setattr("streamjobs.worker.watchdog.EVERY_S", 60.0)
         return runner.run(scene())
