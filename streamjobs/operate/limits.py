@@ -35,7 +35,9 @@ def changes(
         check_kind(kind)
     if reset:
         if not rate is concurrency is max_waiting is None:
-            raise InvalidOption("reset goes back to what the code says: give it no rate and no concurrency, nor max_waiting")
+            raise InvalidOption(
+                "reset goes back to what the code says: give it no rate and no concurrency, nor max_waiting"
+            )
         _check_key(key, kind)
         whole: dict[str, str | None] = {MAX_WAITING: None} if kind is None else {}
         return whole | {base_of(letter, kind, key): None for letter in "rc"}
@@ -45,7 +47,7 @@ def changes(
     if max_waiting is not None:
         if kind is not None or key is not None:
             raise InvalidOption("max_waiting is for a whole queue: give no kind and no key")
-        found[MAX_WAITING] = max_waiting if max_waiting == intake.OFF else str(Bound(max_waiting).max_waiting)
+        found[MAX_WAITING] = "off" if max_waiting == "off" else str(Bound(max_waiting).max_waiting)
     for letter, value in (("r", rate), ("c", concurrency)):
         if value == lanes.OFF:
             _check_key(key, kind)

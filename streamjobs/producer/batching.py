@@ -63,7 +63,8 @@ class Shipment(msgspec.Struct, eq=False):
         """Return the shipment with which the n-th job went last, and its place there."""
         shipment = self
         while shipment.rest is not None and index in shipment.rest[1]:
-            shipment, index = shipment.rest[0], shipment.rest[1][index]
+            shipment, places = shipment.rest
+            index = places[index]
         return shipment, index
 
     def settle(self, outcome: Shipped | StreamJobsError) -> None:
