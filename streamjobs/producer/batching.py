@@ -47,15 +47,18 @@ class Shipment(msgspec.Struct, eq=False):
     """The batch it went with last; it can be sent again when its outcome is unknown."""
     rest: "tuple[Shipment, dict[int, int]] | None" = None
     """The jobs that the queue had no room for, sent once more, and the place there of each by its place here."""
+    refusal: Shipped | None = None
+    """What came of its last try, when the queue had no room for any of it."""
 
     def once_more(self) -> "Shipment":
         """Return a shipment of the jobs that the queue had no room for: itself, if those are all."""
         assert isinstance(self.outcome, Shipped)
         full = self.outcome.full
         if len(full) == len(self.jobs):
-            self.outcome = None
+            self.refusal, self.outcome = self.outcome, None
             return self
         rest = Shipment([self.jobs[index] for index in full], self.deadline)
+        rest.refusal = Shipped([""] * len(full), full=dict(enumerate(full.values())))
         self.rest = rest, {index: place for place, index in enumerate(full)}
         return rest
 
@@ -161,7 +164,9 @@ class Lane:
                 shipments.append(shipment)
                 jobs += shipment.jobs
             elif not shipment.abandoned:
-                shipment.settle(self._not_sent())
+                # Who waited for room in vain is told so, unless it was something else in the end.
+                in_vain = shipment.refusal if self._trouble is None else None
+                shipment.settle(in_vain or self._not_sent())
             self._waiting.popleft()
         return self._sending(shipments, jobs, now) if jobs else None
 

@@ -66,15 +66,15 @@ def test_a_batch_that_comes_again_is_told_the_same(store: Store) -> None:
 
 def test_a_duplicate_is_one_also_when_there_is_no_room(store: Store) -> None:
     [holder] = store.enqueue(job(1, dedupe_key="k"))
-    bound(store, 1)
+    bound(store, 2)
 
-    jobs = [job(2, dedupe_key="k"), job(3, dedupe_key="l"), job(4, dedupe_key="l")]
+    jobs = [job(2, dedupe_key="k"), job(3), job(4, dedupe_key="l"), job(5, dedupe_key="l")]
     accepted = store.run(intake.enqueue(store.keys, jobs, store.batch()))
 
-    assert (accepted.held, accepted.full) == ({0: holder}, {1: 1, 2: 1})
+    assert (accepted.held, accepted.full) == ({0: holder}, {2: 2, 3: 2})
     assert store.command("EXISTS", store.keys.dedupe("l")) == 0
-    bound(store, 2)
-    [other] = store.enqueue(job(5, dedupe_key="l"))
+    bound(store, 3)
+    [other] = store.enqueue(job(6, dedupe_key="l"))
     assert store.state(other) == "waiting"
 
 

@@ -290,3 +290,14 @@ def test_only_what_found_no_room_is_sent_once_more_and_found_where_it_went(lane:
     again.outcome = Shipped([""], full={0: 2})
     assert again.once_more() is again
     assert again.outcome is None
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_who_waited_for_room_until_its_deadline_is_refused(lane: Lane, jobs: int) -> None:
+    one = shipment(jobs)
+    one.outcome = Shipped(["1-0", ""][-jobs:], full={jobs - 1: 2})
+    again = one.once_more()
+    put(lane, again)
+
+    assert lane.next_batch(DEADLINE) is None
+    assert again.outcome == Shipped([""], full={0: 2})
