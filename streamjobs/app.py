@@ -5,7 +5,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
-from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
 
 from streamjobs.client import Connections
 from streamjobs.core import codec, names
@@ -14,7 +14,7 @@ from streamjobs.core.cron import Calendar, Every, Schedule
 from streamjobs.core.dedupe import Dedupe
 from streamjobs.core.errors import InvalidOption, StreamJobsError
 from streamjobs.core.job import Job
-from streamjobs.core.limits import Concurrencies, Concurrency, Rate, Rates, queue_limits
+from streamjobs.core.limits import Bound, Concurrencies, Concurrency, Rate, Rates, queue_limits
 from streamjobs.core.options import (
     CronKeywords,
     CronOptions,
@@ -225,13 +225,23 @@ class StreamJobs:
         """
         return Kind(self.registry.require(name), self._senders)
 
-    def queue(self, name: str, *, rate: Rate | None = None, concurrency: Concurrency | int | None = None) -> Queue:
-        """Return a queue by its name; with limits, let this app's workers keep them.
+    def queue(
+        self,
+        name: str,
+        *,
+        rate: Rate | None = None,
+        concurrency: Concurrency | int | None = None,
+        max_waiting: int | None = None,
+        when_full: Literal["raise", "wait"] | None = None,
+    ) -> Queue:
+        """Return a queue by its name; with limits, let this app's workers, and all producers, keep them.
 
         Args:
             name: of the queue.
             rate: how many of its jobs may start in a time, over all workers.
             concurrency: how many of its jobs may run at once, likewise.
+            max_waiting: how many may wait; an enqueue of more is refused, whoever sends it.
+            when_full: what this app does then: raise `QueueFull` at once, or try again until the enqueue's time is up.
 
         Raises:
             InvalidOption: the name or a limit cannot be used; a limit has a key, which is for kinds.
@@ -240,6 +250,9 @@ class StreamJobs:
         if queue is None:
             queue = self._queues[name] = Queue(lambda: (self.connections, self.namespace), name)
         queue.limits = queue_limits(rate, concurrency) or queue.limits
+        if max_waiting is not None or when_full is not None:
+            bounds = self.registry.bounds
+            bounds[name] = bounds.get(name, Bound()).changed(max_waiting, when_full)
         return queue
 
     async def enqueue_many(self, jobs: Iterable[Job]) -> list[Handle[Any] | StreamJobsError]:
@@ -318,6 +331,7 @@ class StreamJobs:
             rules=self._rules,
             crons=list(self.registry.crons().values()),
             limits={name: queue.limits for name, queue in self._queues.items()},
+            bounds=self.registry.bounds,
             duty=duty,
         )
 

@@ -33,8 +33,11 @@ class Queue:
         kind: str | None = None,
         key: str | None = None,
         reset: bool = False,
+        max_waiting: int | Off | None = None,
     ) -> None:
         """Change limits at run time, in all workers, within a second. What is set here goes before the code.
+
+        How many jobs may wait holds for all producers, at once.
 
         Args:
             rate: a new rate; "off" for none.
@@ -43,12 +46,13 @@ class Queue:
             key: the argument of the kind for each of whose values it holds; a `Rate` or a `Concurrency` may
                 name it itself.
             reset: go back to what the code says.
+            max_waiting: how many jobs may wait in the queue; "off" for any number.
 
         Raises:
             InvalidOption: there is nothing to change, or it contradicts itself.
         """
         connections, namespace = self._place()
-        values = changes(rate, concurrency, kind, key, reset)
+        values = changes(rate, concurrency, kind, key, reset, max_waiting)
         await atalk(connections.aio(), change(QueueKeys(namespace, self.name), values))
 
     def limit_sync(
@@ -59,8 +63,9 @@ class Queue:
         kind: str | None = None,
         key: str | None = None,
         reset: bool = False,
+        max_waiting: int | Off | None = None,
     ) -> None:
         """As `limit`, for plain code."""
         connections, namespace = self._place()
-        values = changes(rate, concurrency, kind, key, reset)
+        values = changes(rate, concurrency, kind, key, reset, max_waiting)
         talk(connections.sync(), change(QueueKeys(namespace, self.name), values))

@@ -30,7 +30,7 @@ class Senders:
         patience_s = min(ANSWER_S, timeout_s)
         self._executor = connections.aio(reply_s=patience_s)
         self._sync = SyncProducer[Handle[Any]](
-            connections.sync(reply_s=patience_s), namespace, self._make_handle, timeout_s
+            connections.sync(reply_s=patience_s), namespace, self._make_handle, timeout_s, self._registry.bounds
         )
         self._aio: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncProducer[Handle[Any]]] = WeakKeyDictionary()
 
@@ -47,6 +47,8 @@ class Senders:
         loop = asyncio.get_running_loop()
         producer = self._aio.get(loop)
         if producer is None:
-            producer = AsyncProducer[Handle[Any]](self._executor, self._namespace, self._make_handle, self._timeout_s)
+            producer = AsyncProducer[Handle[Any]](
+                self._executor, self._namespace, self._make_handle, self._timeout_s, self._registry.bounds
+            )
             self._aio[loop] = producer
         return producer

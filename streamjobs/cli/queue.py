@@ -87,6 +87,7 @@ def _each(
 @click.option("--rate", type=params.rate, help="how many may start, such as 100/s, 5/m, 3/10s; off for no limit")
 @click.option("--burst", type=params.numbers(1), help="how many at once after a pause", metavar="N")
 @click.option("--concurrency", type=params.places, help="how many may run at once; off for no limit", metavar="N")
+@click.option("--max-waiting", type=params.places, help="how many jobs may wait; off for any number", metavar="N")
 @click.option("--reset", is_flag=True, help="back to what the workers' code says")
 def limit(
     name: str,
@@ -95,6 +96,7 @@ def limit(
     rate: "tuple[int, float] | Literal['off'] | None",
     burst: int | None,
     concurrency: "int | Literal['off'] | None",
+    max_waiting: "int | Literal['off'] | None",
     reset: bool,
 ) -> None:
     """Show the limits of a queue, or change one, in all workers, within a second."""
@@ -109,9 +111,9 @@ def limit(
         raise click.UsageError("--burst goes with a --rate")
     keys = QueueKeys(settings().namespace, name)
     values = {}
-    if reset or rate is not None or concurrency is not None:
+    if reset or not rate is concurrency is max_waiting is None:
         wanted = Rate(rate[0], per=rate[1], burst=burst) if isinstance(rate, tuple) else rate
-        values = limits.changes(wanted, concurrency, kind, key, reset)
+        values = limits.changes(wanted, concurrency, kind, key, reset, max_waiting)
     elif kind or key:
         raise click.UsageError("--kind and --key go with --rate, --concurrency or --reset")
     executor, _ = settings().reach()

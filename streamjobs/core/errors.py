@@ -123,7 +123,17 @@ class Refused(StreamJobsError):
 
 
 class QueueFull(Refused):
-    """The queue already holds its maximum; this job was not enqueued."""
+    """The queue already holds its maximum; this job was not enqueued.
+
+    Attributes:
+        queue: its name.
+        max_waiting: how many jobs may wait in it.
+    """
+
+    def __init__(self, message: str, *, queue: str = "", max_waiting: int = 0) -> None:
+        super().__init__(message)
+        self.queue = queue
+        self.max_waiting = max_waiting
 
 
 class Conflict(Refused):

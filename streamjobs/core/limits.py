@@ -16,6 +16,7 @@ from streamjobs.core import codec, names
 from streamjobs.core.errors import InvalidOption
 
 MAX_PLACES = 1_000_000
+MAX_WAITING = 1_000_000_000
 MIN_INTERVAL_US = 100
 """10,000 starts per second: beyond that, rounding to whole microseconds would be felt."""
 LEAST_BURST_US = 100_000
@@ -87,6 +88,23 @@ class Concurrency(msgspec.Struct, frozen=True):
     def value(self) -> str:
         """The limit as the server has it."""
         return str(self.places)
+
+
+class Bound(msgspec.Struct, frozen=True):
+    """How many jobs may wait in a queue before more are refused, and whether this process waits for room then."""
+
+    max_waiting: int | None = None
+    when_full: str = "raise"
+
+    def __post_init__(self) -> None:
+        if self.max_waiting is not None:
+            _check_whole(self.max_waiting, "max_waiting", MAX_WAITING)
+        if self.when_full not in ("raise", "wait"):
+            raise InvalidOption(f'when_full={self.when_full!r:.80}: use "raise" or "wait"')
+
+    def changed(self, max_waiting: int | None, when_full: str | None) -> "Bound":
+        """Return a copy; what is None stays as it was."""
+        return Bound(self.max_waiting if max_waiting is None else max_waiting, when_full or self.when_full)
 
 
 Limit: TypeAlias = Rate | Concurrency

@@ -9,7 +9,7 @@ import msgspec
 from streamjobs.core.codec import Signature
 from streamjobs.core.cron import Cron
 from streamjobs.core.errors import InvalidOption, UnknownKind
-from streamjobs.core.limits import Limit
+from streamjobs.core.limits import Bound, Limit
 from streamjobs.core.names import check_kind
 from streamjobs.core.options import JobOptions
 
@@ -33,6 +33,8 @@ class Registry:
     def __init__(self) -> None:
         self._handlers: dict[str, Handler] = {}
         self._crons: dict[str, Cron] = {}
+        self.bounds: dict[str, Bound] = {}
+        """By queue, what the code says of how many jobs may wait."""
 
     def add(self, function: Callable[..., Any], name: str, options: JobOptions, *, context: type) -> Handler:
         """Register `function` under `name`.

@@ -7,12 +7,15 @@ import msgspec
 
 from streamjobs.client.talk import Talk
 from streamjobs.core.errors import InvalidOption, NotFound
-from streamjobs.core.limits import Concurrency, Limit, Rate, base_of, kind_of, limits
+from streamjobs.core.limits import Bound, Concurrency, Limit, Rate, base_of, kind_of, limits
 from streamjobs.core.names import check_kind
-from streamjobs.protocol import lanes, views
+from streamjobs.operate.stats import snapshot
+from streamjobs.protocol import intake, lanes, views
 from streamjobs.protocol.keys import QueueKeys
 
 Off = Literal["off"]
+MAX_WAITING = "max_waiting"
+"""In the place of a base: how many jobs may wait in the queue."""
 
 
 def changes(
@@ -21,6 +24,7 @@ def changes(
     kind: str | None,
     key: str | None,
     reset: bool,
+    max_waiting: int | Off | None = None,
 ) -> dict[str, str | None]:
     """Return what to set, by base; None is what the code says.
 
@@ -30,13 +34,20 @@ def changes(
     if kind is not None:
         check_kind(kind)
     if reset:
-        if rate is not None or concurrency is not None:
-            raise InvalidOption("reset goes back to what the code says: give it no rate and no concurrency")
+        if not rate is concurrency is max_waiting is None:
+            raise InvalidOption(
+                "reset goes back to what the code says: give it no rate and no concurrency, nor max_waiting"
+            )
         _check_key(key, kind)
-        return {base_of(letter, kind, key): None for letter in "rc"}
-    if rate is None and concurrency is None:
-        raise InvalidOption("nothing to change: give a rate, a concurrency, or reset")
+        whole: dict[str, str | None] = {MAX_WAITING: None} if kind is None else {}
+        return whole | {base_of(letter, kind, key): None for letter in "rc"}
+    if rate is concurrency is max_waiting is None:
+        raise InvalidOption("nothing to change: give a rate, a concurrency, max_waiting, or reset")
     found: dict[str, str | None] = {}
+    if max_waiting is not None:
+        if kind is not None or key is not None:
+            raise InvalidOption("max_waiting is for a whole queue: give no kind and no key")
+        found[MAX_WAITING] = "off" if max_waiting == "off" else str(Bound(max_waiting).max_waiting)
     for letter, value in (("r", rate), ("c", concurrency)):
         if value == lanes.OFF:
             _check_key(key, kind)
@@ -62,6 +73,9 @@ def _check_key(key: str | None, kind: str | None) -> None:
 def change(keys: QueueKeys, values: Mapping[str, str | None]) -> Talk[None]:
     """Set limits, and have those looked at who wait for them."""
     for base, value in values.items():
+        if base == MAX_WAITING:
+            yield [intake.set_max_waiting(keys, value)]
+            continue
         cursor = ""
         while True:
             [cursor] = yield [lanes.limit(keys, base, value, cursor)]
@@ -73,13 +87,13 @@ class LimitStatus(msgspec.Struct, frozen=True):
     """One limit of a queue, as it holds now."""
 
     limits: str
-    """`rate` or `concurrency`."""
+    """`rate`, `concurrency` or `max_waiting`."""
     kind: str
     """"" for the whole queue."""
     key: str
     """The argument for each of whose values it holds; "" for none."""
     places: int = 0
-    """Of a concurrency."""
+    """Of a concurrency; of max_waiting how many jobs may wait in the queue."""
     burst: int = 0
     interval_us: int = 0
     """Of a rate: microseconds from one start to the next."""
@@ -88,12 +102,12 @@ class LimitStatus(msgspec.Struct, frozen=True):
     by_operator: bool = False
     """Set at run time; else as the workers' code has it."""
     waiting: int = 0
-    """Jobs that wait for it."""
+    """Jobs that wait for it; of max_waiting, that wait in the queue."""
 
     def __str__(self) -> str:
         if self.off:
             return "off"
-        if self.limits == "concurrency":
+        if self.limits != "rate":
             return str(self.places)
         return f"{1_000_000 / self.interval_us:.6g}/s, burst {self.burst}"
 
@@ -104,7 +118,28 @@ def current(keys: QueueKeys) -> Talk[list[LimitStatus]]:
     values = code | overrides
     bases = sorted(values)
     counts = yield [lanes.waiting(keys, base) for base in bases]
-    return [_status(base, values[base], base in overrides, count) for base, count in zip(bases, counts, strict=True)]
+    found = [_status(base, values[base], base in overrides, count) for base, count in zip(bases, counts, strict=True)]
+    return found + (yield from _max_waiting(keys))
+
+
+def _max_waiting(keys: QueueKeys) -> Talk[list[LimitStatus]]:
+    [(by_operator, code)] = yield [intake.max_waiting(keys)]
+    value = by_operator or code
+    if not value:
+        return []
+    now = yield from snapshot(keys.namespace, [keys.queue])
+    off = value == intake.OFF
+    return [
+        LimitStatus(
+            MAX_WAITING,
+            "",
+            "",
+            places=0 if off else int(value),
+            off=off,
+            by_operator=bool(by_operator),
+            waiting=now.queues[0].waiting,
+        )
+    ]
 
 
 def _status(base: str, value: str, by_operator: bool, waiting: int) -> LimitStatus:

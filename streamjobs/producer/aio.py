@@ -2,13 +2,14 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Generic, TypeVar
 
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.talk import atalk
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
+from streamjobs.core.limits import Bound
 from streamjobs.producer.batching import Lane, Shipment
 from streamjobs.producer.cargo import Cargo
 from streamjobs.producer.sending import MakeHandle, Retry, Sender
@@ -22,10 +23,17 @@ AHEAD = 2
 class AsyncProducer(Generic[H]):
     """Sends jobs from one event loop."""
 
-    def __init__(self, executor: AsyncExecutor, namespace: str, make_handle: MakeHandle[H], timeout_s: float) -> None:
-        """`timeout_s`: how long a job may wait to be sent, and a batch without an answer be sent again."""
+    def __init__(
+        self,
+        executor: AsyncExecutor,
+        namespace: str,
+        make_handle: MakeHandle[H],
+        timeout_s: float,
+        bounds: Mapping[str, Bound] | None = None,
+    ) -> None:
+        """Make a producer; `timeout_s` and `bounds` as for `Sender`."""
         self._executor = executor
-        self._sender = Sender(namespace, make_handle, timeout_s)
+        self._sender = Sender(namespace, make_handle, timeout_s, bounds)
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
 
     async def enqueue(self, job: Job) -> H:
@@ -36,6 +44,7 @@ class AsyncProducer(Generic[H]):
         Raises:
             NotSent: it was definitely not enqueued before the deadline.
             OutcomeUnknown: it may have been; `await error.retry()` finds out.
+            QueueFull: the queue holds its maximum, and did until the deadline if this app waits.
             Rejected: the server refuses it for good.
         """
         lane = self._sender.lane(job)
@@ -72,6 +81,17 @@ class AsyncProducer(Generic[H]):
         cargo.unload(lane, shipment, self._retry(lane, shipment))
 
     async def _ship(self, lane: Lane, shipment: Shipment) -> None:
+        await self._hand_over(lane, shipment)
+        rest, tries = shipment, 0
+        while self._sender.waits(lane, rest):
+            tries += 1
+            again = await atalk(self._executor, self._sender.wait_for_room(rest, tries))
+            if again is None:
+                return
+            rest = again
+            await self._hand_over(lane, rest)
+
+    async def _hand_over(self, lane: Lane, shipment: Shipment) -> None:
         arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def wake() -> None:

@@ -25,10 +25,12 @@ EXACT_FOR_S = 300.0
 
 
 class Shipped(msgspec.Struct, frozen=True, gc=False):
-    """What came of a shipment: the local id of each job, and which of them others held already."""
+    """What came of a shipment: the local id of each job, which of them others held already, and which were refused."""
 
     ids: list[str]
     held: frozenset[int] = frozenset()
+    full: dict[int, int] = {}
+    """Those that found the queue full, and how many may wait in it."""
 
 
 class Shipment(msgspec.Struct, eq=False):
@@ -43,6 +45,30 @@ class Shipment(msgspec.Struct, eq=False):
     """Its caller was cancelled: do not send it any more."""
     sending: "Sending | None" = None
     """The batch it went with last; it can be sent again when its outcome is unknown."""
+    rest: "tuple[Shipment, dict[int, int]] | None" = None
+    """The jobs that the queue had no room for, sent once more, and the place there of each by its place here."""
+    refusal: Shipped | None = None
+    """What came of its last try, when the queue had no room for any of it."""
+
+    def once_more(self) -> "Shipment":
+        """Return a shipment of the jobs that the queue had no room for: itself, if those are all."""
+        assert isinstance(self.outcome, Shipped)
+        full = self.outcome.full
+        if len(full) == len(self.jobs):
+            self.refusal, self.outcome = self.outcome, None
+            return self
+        rest = Shipment([self.jobs[index] for index in full], self.deadline)
+        rest.refusal = Shipped([""] * len(full), full=dict(enumerate(full.values())))
+        self.rest = rest, {index: place for place, index in enumerate(full)}
+        return rest
+
+    def last(self, index: int) -> "tuple[Shipment, int]":
+        """Return the shipment with which the n-th job went last, and its place there."""
+        shipment = self
+        while shipment.rest is not None and index in shipment.rest[1]:
+            shipment, places = shipment.rest
+            index = places[index]
+        return shipment, index
 
     def settle(self, outcome: Shipped | StreamJobsError) -> None:
         """Set what came of it, and wake the caller."""
@@ -68,8 +94,12 @@ class Sending(msgspec.Struct, eq=False):
         at = 0
         for shipment in self.shipments:
             end = at + len(shipment.jobs)
-            held = frozenset(i - at for i in accepted.held if at <= i < end)
-            shipment.settle(Shipped(ids[at:end], held))
+            shipped = Shipped(ids[at:end])
+            if accepted.held or accepted.full:
+                held = frozenset(i - at for i in range(at, end) if i in accepted.held)
+                full = {i - at: accepted.full[i] for i in range(at, end) if i in accepted.full}
+                shipped = Shipped(ids[at:end], held, full)
+            shipment.settle(shipped)
             at = end
 
     def fail(self, error: StreamJobsError) -> None:
@@ -134,7 +164,9 @@ class Lane:
                 shipments.append(shipment)
                 jobs += shipment.jobs
             elif not shipment.abandoned:
-                shipment.settle(self._not_sent())
+                # Who waited for room in vain is told so, unless it was something else in the end.
+                in_vain = shipment.refusal if self._trouble is None else None
+                shipment.settle(in_vain or self._not_sent())
             self._waiting.popleft()
         return self._sending(shipments, jobs, now) if jobs else None
 

@@ -67,12 +67,17 @@ class Cargo(Generic[H]):
     def unload(self, lane: Lane, shipment: Shipment, retry: Retry) -> None:
         """Put the results of a shipment into their places."""
         places = self._places.pop(id(shipment))
-        if isinstance(shipment.outcome, Shipped):
+        if isinstance(shipment.outcome, Shipped) and not shipment.outcome.full:
             for index, place in enumerate(places):
                 self.results[place] = self._sender.handle(lane, shipment, index)
         else:
             for index, place in enumerate(places):
-                self.results[place] = outcome_error(shipment, retry, index) or _UNSETTLED
+                error = outcome_error(shipment, retry, index)
+                if error is None:
+                    reached = isinstance(shipment.last(index)[0].outcome, Shipped)
+                    self.results[place] = self._sender.handle(lane, shipment, index) if reached else _UNSETTLED
+                else:
+                    self.results[place] = error
 
 
 _UNSETTLED = StreamJobsError("this job has not been sent")

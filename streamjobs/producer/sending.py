@@ -1,15 +1,17 @@
 """How batches are sent, whatever the executor: as conversations, with pauses between failed tries."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 from time import monotonic
 from typing import Generic, TypeVar
 
 from streamjobs.client.forks import watch
 from streamjobs.client.talk import Leniently, Pause, Talk
-from streamjobs.core.errors import OutcomeUnknown, StreamJobsError
+from streamjobs.core.errors import OutcomeUnknown, QueueFull, StreamJobsError
 from streamjobs.core.failpoints import failpoint
 from streamjobs.core.job import Job
+from streamjobs.core.limits import Bound
+from streamjobs.core.retry import Exponential
 from streamjobs.producer.batching import Lane, Sending, Shipment, Shipped
 from streamjobs.protocol import intake
 from streamjobs.protocol.keys import QueueKeys
@@ -19,6 +21,9 @@ H = TypeVar("H")
 MakeHandle = Callable[[QueueKeys, Job, str, bool], H]
 """Makes what callers get for one job: of its keys, itself, its local id, and whether it is another's."""
 
+FULL = Exponential(base=0.025, cap=0.5)
+"""Between tries to get into a full queue: 25 ms, doubling up to half a second, the upper half drawn."""
+
 Retry = Callable[[int], object]
 """Finds out what became of the n-th job of an unknown shipment: plainly, or by an awaitable."""
 
@@ -26,8 +31,14 @@ Retry = Callable[[int], object]
 class Sender(Generic[H]):
     """The lanes of one producer, made when first used. A forked child begins with none."""
 
-    def __init__(self, namespace: str, make_handle: MakeHandle[H], timeout_s: float) -> None:
-        """`timeout_s`: how long a job may wait to be sent, and a batch without an answer be sent again."""
+    def __init__(
+        self, namespace: str, make_handle: MakeHandle[H], timeout_s: float, bounds: Mapping[str, Bound] | None = None
+    ) -> None:
+        """`timeout_s`: how long a job may wait to be sent, and a batch without an answer be sent again.
+
+        `bounds`: by queue, what the code says of how many jobs may wait there; it may grow later.
+        """
+        self._bounds = {} if bounds is None else bounds
         self._namespace = namespace
         self._make_handle = make_handle
         self._timeout_s = timeout_s
@@ -40,6 +51,7 @@ class Sender(Generic[H]):
         self._lanes: dict[tuple[str, bool], Lane] = {}
         self._queues: dict[str, QueueKeys] = {}
         self._unannounced: set[str] = set()
+        self._declared: dict[str, Bound] = {}
 
     def lane(self, job: Job) -> Lane:
         """Return the lane that this job takes."""
@@ -72,6 +84,11 @@ class Sender(Generic[H]):
             if isinstance(reply, StreamJobsError):
                 # The jobs themselves will tell; a worker announces its queues too.
                 self._unannounced |= names
+        for name, bound in list(self._bounds.items()):
+            if bound.max_waiting and name in self._queues and self._declared.get(name) != bound:
+                [reply] = yield Leniently([intake.declare_max_waiting(self._queues[name], bound.max_waiting)])
+                if not isinstance(reply, StreamJobsError):
+                    self._declared[name] = bound
 
     def _send(self, lane: Lane, sending: Sending) -> Talk[None]:
         again = True
@@ -96,18 +113,35 @@ class Sender(Generic[H]):
                     lane.lose(sending, "interrupted")
                 raise
 
+    def waits(self, lane: Lane, shipment: Shipment) -> bool:
+        """Say whether the queue had no room for jobs of a shipment, and this process waits for some."""
+        if not isinstance(shipment.outcome, Shipped) or not shipment.outcome.full:
+            return False
+        bound = self._bounds.get(lane.keys.queue)
+        return bound is not None and bound.when_full == "wait"
+
+    def wait_for_room(self, shipment: Shipment, tries: int) -> Talk[Shipment | None]:
+        """Wait after so many tries; return what is to be sent then, or None when its deadline has passed."""
+        left = shipment.deadline - monotonic()
+        if left > 0:
+            yield Pause(min(FULL.delay_ms(tries, self._random.random()) / 1000, left))
+        return shipment.once_more() if monotonic() < shipment.deadline else None
+
     def again(self, lane: Lane, shipment: Shipment, index: int, retry: Retry) -> Talk[H]:
         """Send the batch of an unknown shipment once more; return the handle of its n-th job."""
-        sending = shipment.sending
-        if sending is not None and not isinstance(shipment.outcome, Shipped):
+        last, _ = shipment.last(index)
+        sending = last.sending
+        if sending is not None and not isinstance(last.outcome, Shipped):
             [reply] = yield Leniently([sending.again(monotonic())])
             if isinstance(reply, StreamJobsError):
                 raise outcome_error(shipment, retry, index) or reply
             sending.settle(reply)
-        return self.handle(lane, shipment, index)
+        return self.result(lane, shipment, index, retry)
 
     def handle(self, lane: Lane, shipment: Shipment, index: int) -> H:
         """Return the handle of one job of a shipment that arrived."""
+        if shipment.rest is not None:
+            shipment, index = shipment.last(index)
         assert isinstance(shipment.outcome, Shipped)
         ids, held = shipment.outcome.ids, shipment.outcome.held
         return self._make_handle(lane.keys, shipment.jobs[index], ids[index], index in held)
@@ -121,7 +155,15 @@ class Sender(Generic[H]):
 
 def outcome_error(shipment: Shipment, retry: Retry, index: int) -> StreamJobsError | None:
     """Return the error for one job of a shipment, with its own way to find out; None when it arrived."""
-    outcome = shipment.outcome
+    last, at = shipment.last(index)
+    outcome = last.outcome
+    if isinstance(outcome, Shipped):
+        return _full(last.jobs[at].queue, outcome.full[at]) if at in outcome.full else None
     if isinstance(outcome, OutcomeUnknown):
         return OutcomeUnknown(str(outcome), retry=lambda: retry(index))
-    return outcome if isinstance(outcome, StreamJobsError) else None
+    return outcome
+
+
+def _full(queue: str, most: int) -> QueueFull:
+    why = f"queue {queue} is full, nothing was enqueued: {most} jobs may wait there (max_waiting)"
+    return QueueFull(why, queue=queue, max_waiting=most)

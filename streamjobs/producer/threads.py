@@ -5,7 +5,7 @@ a lone caller pays one round trip, and a hundred share a few.
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Generic, TypeVar
 
 from streamjobs.client.forks import watch
@@ -13,6 +13,7 @@ from streamjobs.client.sync import SyncExecutor
 from streamjobs.client.talk import talk
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
+from streamjobs.core.limits import Bound
 from streamjobs.producer.batching import Lane, Shipment
 from streamjobs.producer.cargo import Cargo
 from streamjobs.producer.sending import MakeHandle, Retry, Sender
@@ -23,10 +24,17 @@ H = TypeVar("H")
 class SyncProducer(Generic[H]):
     """Sends jobs from any number of threads."""
 
-    def __init__(self, executor: SyncExecutor, namespace: str, make_handle: MakeHandle[H], timeout_s: float) -> None:
-        """`timeout_s`: how long a job may wait to be sent, and a batch without an answer be sent again."""
+    def __init__(
+        self,
+        executor: SyncExecutor,
+        namespace: str,
+        make_handle: MakeHandle[H],
+        timeout_s: float,
+        bounds: Mapping[str, Bound] | None = None,
+    ) -> None:
+        """Make a producer; `timeout_s` and `bounds` as for `Sender`."""
         self._executor = executor
-        self._sender = Sender(namespace, make_handle, timeout_s)
+        self._sender = Sender(namespace, make_handle, timeout_s, bounds)
         self.after_fork()
         watch(self)
 
@@ -50,6 +58,17 @@ class SyncProducer(Generic[H]):
         return cargo.results
 
     def _ship(self, lane: Lane, shipment: Shipment) -> None:
+        self._hand_over(lane, shipment)
+        rest, tries = shipment, 0
+        while self._sender.waits(lane, rest):
+            tries += 1
+            again = talk(self._executor, self._sender.wait_for_room(rest, tries))
+            if again is None:
+                return
+            rest = again
+            self._hand_over(lane, rest)
+
+    def _hand_over(self, lane: Lane, shipment: Shipment) -> None:
         lane.add(shipment)
         gate = self._gates.setdefault(lane, _Gate())
         if gate.enter(shipment):

@@ -14,6 +14,10 @@ DEDUPE_TTL_MS = 7 * 86_400_000
 """A dedupe key lives this long beyond its job's run_after; the server extends it while the job lives."""
 MAX_BATCH_JOBS = 500
 MAX_BATCH_BYTES = 1024 * 1024
+OFF = "off"
+"""Set in place of a maximum: there is none, whatever the code says."""
+_FULL = "full:"
+_SET, _CODE = "max_waiting", "max_waiting:code"
 
 
 class BatchRefused(Unavailable):
@@ -32,22 +36,27 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """The ids of one batch: consecutive from `<prefix><ms>-<seq>`, except those held by others."""
+    """The ids of one batch: consecutive from `<prefix><ms>-<seq>`, but for jobs that were left out."""
 
     prefix: str
     ms: str
     seq: int
     held: dict[int, str]
+    """By index, whose dedupe key another job holds: the id of that one."""
+    full: dict[int, int] = {}
+    """By index, what found the queue full: how many may wait in it."""
 
     def ids(self, jobs: int) -> list[str]:
-        """Return the local id of each of the batch's jobs, in order."""
+        """Return the local id of each of the batch's jobs, in order; "" for one that found the queue full."""
         head, seq = f"{self.prefix}{self.ms}-", self.seq
-        if not self.held:
+        if not self.held and not self.full:
             return [f"{head}{n}" for n in range(seq, seq + jobs)]
         result = []
         for index in range(jobs):
             if (holder := self.held.get(index)) is not None:
                 result.append(holder)
+            elif index in self.full:
+                result.append("")
             else:
                 result.append(f"{head}{seq}")
                 seq += 1
@@ -58,13 +67,16 @@ def _accepted(raw: bytes, prefix: str) -> Accepted:
     words = raw.decode().split(" ")
     if len(words) < 3:
         raise BatchRefused(f"the server refuses the batch: {words[0]}", word=words[0])
-    held = {int(words[i]): words[i + 1] for i in range(3, len(words), 2)}
-    return Accepted(prefix, words[0], int(words[1]), held)
+    others = {int(words[i]): words[i + 1] for i in range(3, len(words), 2)}
+    full = {index: int(word.removeprefix(_FULL)) for index, word in others.items() if word.startswith(_FULL)}
+    held = {index: word for index, word in others.items() if index not in full} if full else others
+    return Accepted(prefix, words[0], int(words[1]), held, full)
 
 
 def enqueue(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = "") -> Call[Accepted]:
     """Put jobs that are due at once on the stream; at most 500 and 1 MiB."""
     named = [keys.stream, keys.producer(batch.producer), keys.totals, keys.metrics, keys.latest]
+    named += [keys.config, keys.released]
     words: list[Word] = [clock, batch.number, batch.token]
     kind, form, jobs_at, run = "", "", 0, 0
     for job in jobs:
@@ -116,3 +128,20 @@ def _key_ttl_ms(meta: Meta) -> int:
 def announce(namespace: str, names: Sequence[str]) -> Command[int]:
     """Add queue names to the set that `queue list` and `stats` read."""
     return Command(["SADD", queues(namespace), *names], int)
+
+
+def declare_max_waiting(keys: QueueKeys, most: int) -> Command[int]:
+    """Say how many jobs may wait in a queue, as the code has it: all producers are held to it."""
+    return Command(["HSET", keys.config, _CODE, most], int)
+
+
+def set_max_waiting(keys: QueueKeys, value: str | None) -> Command[int]:
+    """Set how many jobs may wait at run time, OFF for any number; None for what the code says."""
+    return Command(["HDEL", keys.config, _SET] if value is None else ["HSET", keys.config, _SET, value], int)
+
+
+def max_waiting(keys: QueueKeys) -> Command[tuple[str, str]]:
+    """Read how many jobs may wait: as set at run time, and as the code has it; "" where it is not said."""
+    return Command(
+        ["HMGET", keys.config, _SET, _CODE], lambda raw: ((raw[0] or b"").decode(), (raw[1] or b"").decode())
+    )

@@ -1,10 +1,10 @@
-"""What a worker does once a minute: announce its queues, and forget consumers and limits that are gone."""
+"""What a worker does once a minute: announce queues and their bounds, and forget consumers and limits that are gone."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from streamjobs.core.errors import StreamJobsError
-from streamjobs.core.limits import kind_of
+from streamjobs.core.limits import Bound, kind_of
 from streamjobs.core.registry import Handler
 from streamjobs.protocol import intake, lanes, leases, upkeep
 from streamjobs.protocol.calls import Command
@@ -21,8 +21,9 @@ class Upkeep:
 
     name = "upkeep"
 
-    def __init__(self, station: Station, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, station: Station, handlers: Mapping[str, Handler], bounds: Mapping[str, Bound]) -> None:
         self._handlers = handlers
+        self._bounds = bounds
         self._executor = station.executor
         self._namespace = station.namespace
         self._queues = station.queues
@@ -33,6 +34,8 @@ class Upkeep:
         if names := [queue.keys.queue for queue in self._queues]:
             await self._executor.run(intake.announce(self._namespace, names))
         for queue in self._queues:
+            if (bound := self._bounds.get(queue.keys.queue)) and bound.max_waiting:
+                await self._executor.run(intake.declare_max_waiting(queue.keys, bound.max_waiting))
             await self._forget(queue)
             await self._drop_limits(queue)
         return EVERY_S

@@ -14,7 +14,7 @@ from streamjobs.client.connect import REPLY_SECONDS
 from streamjobs.client.sync import SyncExecutor
 from streamjobs.core.classify import Rule
 from streamjobs.core.cron import Cron
-from streamjobs.core.limits import Limit
+from streamjobs.core.limits import Bound, Limit
 from streamjobs.core.options import WorkerOptions
 from streamjobs.core.registry import Handler
 from streamjobs.core.subscription import Subscription, weight_of
@@ -59,6 +59,7 @@ class Worker:
         rules: tuple[Rule, ...] = (),
         crons: Sequence[Cron] = (),
         limits: Mapping[str, tuple[Limit, ...]] | None = None,
+        bounds: Mapping[str, Bound] | None = None,
         duty: Duty = Duty.ALL,
     ) -> None:
         self._duty = duty
@@ -79,7 +80,7 @@ class Worker:
         self._patterns = [one for one in queues if one.open]
         # Queues that fit a pattern are found when they are there; those of crons are to be made.
         named = [one.pattern for one in queues if not one.open] + [cron.job.queue for cron in self._crons]
-        self._limits = limits or {}
+        self._limits, self._bounds = limits or {}, bounds or {}
         self._queues = [
             WorkerQueue(QueueKeys(namespace, name), options.ms("lease"), weight=weight_of(name, queues))
             for name in dict.fromkeys(named)
@@ -212,7 +213,7 @@ class Worker:
         starter = Starter(station, runner, settler, self._duty, self.on_left)
         fetcher, promoter = self._fetching(reader, sleeper, starter, runner)
         self._watchdog = Watchdog(station, fetcher, starter, runner, keeper)
-        upkeep = Upkeep(station, self._handlers)
+        upkeep = Upkeep(station, self._handlers, self._bounds)
         services: list[Service] = [Deadlines(station, runner, starter), upkeep, self._watchdog]
         if self._patterns:
             self._discovery.found = fetcher.nudge

@@ -52,3 +52,21 @@ def test_what_makes_no_limit_is_refused(line: Line, queue: str, options: list[st
 
 def test_a_queue_that_is_not_there_is_not_limited(line: Line) -> None:
     assert "there is none" in error_line(line("queue", "limit", "nothing", "--concurrency", "1", exit=4))
+
+
+def test_a_maximum_is_set_lifted_and_reset(line: Line, queue: str) -> None:
+    line("queue", "limit", queue, "--max-waiting", "1")
+
+    assert "queue math is full" in error_line(line("enqueue", "tests.add", "-Q", queue, "--arg", "a=1", exit=5))
+    shown = [row.split() for row in line("queue", "limit", queue).stdout.splitlines()[1:]]
+    assert shown == [["max_waiting", "all", "1", "operator", "1"]]
+
+    line("queue", "limit", queue, "--max-waiting", "off")
+    line("enqueue", "tests.add", "-Q", queue, "--arg", "a=1")
+    [one] = line.json("queue", "limit", queue)["limits"]
+    assert (one["limits"], one["off"], one["waiting"]) == ("max_waiting", True, 2)
+
+    assert "has no limits" in line("queue", "limit", queue, "--reset").stderr
+    assert "for a whole queue" in error_line(
+        line("queue", "limit", queue, "--kind", "tests.add", "--max-waiting", "1", exit=2)
+    )

@@ -210,6 +210,21 @@ def endings() -> Iterator[Step]:
     yield "an operator purges it", upkeep.purge(KEYS, [upkeep.Purge("4000000000000-2", "4000000000000-7")], clock())
     yield from replacements()
     yield from limits()
+    yield from bounds()
+
+
+def bounds() -> Iterator[Step]:
+    """A queue in which one job may wait, then any number."""
+    yield "the code says that one job may wait", intake.declare_max_waiting(KEYS, 1)
+    jobs = [Job("mail", b"{}", "mail") for _ in range(2)]
+    batch = intake.enqueue(KEYS, jobs, Batch("p", 10, "c0ffee"), clock())
+    yield "of two more jobs one finds the queue full", batch
+    yield "which stays so, however often the batch is sent", batch
+    yield "an operator lifts the maximum", intake.set_max_waiting(KEYS, intake.OFF)
+    yield "and the other gets in", intake.enqueue(KEYS, jobs[1:], Batch("p", 11, "c0ffee"), clock())
+    yield "a reads", read("a")
+    both = [b"4000000000000-13", b"4000000000000-14"]
+    yield "a completes both", settle.complete(KEYS, [settle.Finished("mail", plain=both)], clock())
 
 
 def slots() -> Iterator[Step]:
@@ -226,7 +241,7 @@ def slots() -> Iterator[Step]:
     yield "an operator resumes it", crons.resume(KEYS, "report", AT + 270_001)
     yield "where it stands", crons.rows(KEYS)
     yield "a reads", read("a")
-    yield "a completes it", settle.complete(KEYS, [settle.Finished("page", plain=[b"4000000000000-13"])], clock())
+    yield "a completes it", settle.complete(KEYS, [settle.Finished("page", plain=[b"4000000000000-15"])], clock())
 
 
 def farewell() -> Iterator[Step]:

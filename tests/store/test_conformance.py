@@ -148,4 +148,6 @@ def test_replies_of_enqueue_and_schedule(vector: dict[str, Any]) -> None:
         with pytest.raises(BatchRefused, match=vector["reply"]):
             call.decode(vector["reply"].encode())
     else:
-        assert call.decode(vector["reply"].encode()).ids(len(jobs)) == vector["ids"]
+        accepted = call.decode(vector["reply"].encode())
+        assert accepted.ids(len(jobs)) == vector["ids"]
+        assert {str(index): most for index, most in accepted.full.items()} == vector.get("full", {})

@@ -60,8 +60,10 @@ async def slower(n: int) -> None: ...
 
 
 async def limit() -> None:
-    queue = app.queue("web", rate=Rate(100), concurrency=50)
+    queue = app.queue("web", rate=Rate(100), concurrency=50, max_waiting=10_000, when_full="wait")
+    app.queue("web", when_full="drop")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await queue.limit(rate=Rate(50, key="n"), concurrency="off", kind="slow")
+    await queue.limit(max_waiting="off")
     queue.limit_sync(kind="slow", reset=True)
 
 

@@ -262,3 +262,42 @@ def test_nobody_waits_beyond_the_deadline_nor_for_what_is_known(lane: Lane) -> N
     assert lane.pause_s(sending, DEADLINE - 0.5, 1.0) == 0.5
     lane.failed(sending, OutcomeUnknown("cut"), DEADLINE)
     assert lane.pause_s(sending, NOW, 1.0) == 0.0
+
+
+def test_each_shipment_is_told_which_of_its_jobs_found_no_room(lane: Lane) -> None:
+    first, bulk, last = shipment(), shipment(3), shipment()
+    put(lane, first, bulk, last)
+
+    lane.arrived(send(lane), Accepted("", "17", 0, {1: "9-9"}, {2: 5, 4: 5}))
+
+    assert [one.outcome for one in (first, bulk, last)] == [
+        Shipped(["17-0"]),
+        Shipped(["9-9", "", "17-1"], frozenset({0}), {1: 5}),
+        Shipped([""], frozenset(), {0: 5}),
+    ]
+
+
+def test_only_what_found_no_room_is_sent_once_more_and_found_where_it_went(lane: Lane) -> None:
+    bulk = shipment(4)
+    bulk.outcome = Shipped(["1-0", "", "1-1", ""], full={1: 2, 3: 2})
+
+    rest = bulk.once_more()
+    rest.outcome = Shipped(["2-0", ""], full={1: 2})
+    again = rest.once_more()
+
+    assert (rest.jobs, again.jobs) == ([bulk.jobs[1], bulk.jobs[3]], [bulk.jobs[3]])
+    assert [bulk.last(index) for index in range(4)] == [(bulk, 0), (rest, 0), (bulk, 2), (again, 0)]
+    again.outcome = Shipped([""], full={0: 2})
+    assert again.once_more() is again
+    assert again.outcome is None
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_who_waited_for_room_until_its_deadline_is_refused(lane: Lane, jobs: int) -> None:
+    one = shipment(jobs)
+    one.outcome = Shipped(["1-0", ""][-jobs:], full={jobs - 1: 2})
+    again = one.once_more()
+    put(lane, again)
+
+    assert lane.next_batch(DEADLINE) is None
+    assert again.outcome == Shipped([""], full={0: 2})

@@ -125,7 +125,7 @@ def test_jobs_of_one_kind_in_a_row_share_its_name() -> None:
         "a", 1, "full", b"2", b'{"dk":"k"}', intake.DEDUPE_TTL_MS,
         "b", 1, "plain", b"3",
     ]  # fmt: skip
-    assert call.keys[4:] == [KEYS.latest, KEYS.dedupe("k")]
+    assert call.keys[4:] == [KEYS.latest, KEYS.config, KEYS.released, KEYS.dedupe("k")]
 
 
 def test_jobs_that_take_newer_arguments_have_a_form_of_their_own() -> None:

@@ -383,3 +383,11 @@ async def test_who_asks_for_a_start_heals_a_lost_group(app: StreamJobs, queue: Q
 
     assert bench.starter.idle
     assert len(queue.read("me")) == 1
+
+
+async def test_a_worker_says_how_many_jobs_may_wait(app: StreamJobs, queue: Queue) -> None:
+    app.queue("q", max_waiting=7)
+
+    async with asyncio.timeout(10), app.worker(queues=["q"], options=FAST):
+        while queue.command("HGET", queue.keys.config, "max_waiting:code") != b"7":
+            await pause(0.01)
