@@ -74,7 +74,10 @@ def _positive(text: str) -> int:
 
 
 def _minutes(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value < 1e6:
         raise argparse.ArgumentTypeError(f"{text} is not a time")
     return value

@@ -56,6 +56,7 @@ async def run_supervised(worker: Worker, descriptor: int) -> int:
     """Run the worker until the parent says so or is gone, or until a signal; return the exit code.
 
     Only the parent can end it at once: a service manager may send its signals to parent and child alike.
+    Once the parent is gone, so can a second signal.
 
     Returns:
         0 after a clean end, 1 if handlers outlived the grace time.
@@ -68,9 +69,19 @@ async def run_supervised(worker: Worker, descriptor: int) -> int:
         line.setblocking(False)
         worker.on_left = lambda: _say(line, SUSPECT)
         told = asyncio.create_task(_tell_when_ready(worker, line))
-        loop.add_reader(line, _on_words, worker, line)
+        orphaned = asyncio.Event()
+        loop.add_reader(line, _on_words, worker, line, orphaned)
+        received = 0
+
+        def on_signal() -> None:
+            nonlocal received
+            received += 1
+            worker.stop()
+            if received > 1 and orphaned.is_set():
+                worker.abort()
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, worker.stop)
+            loop.add_signal_handler(number, on_signal)
         try:
             return 0 if await worker.run() else 1
         finally:
@@ -89,7 +100,7 @@ def _say(line: socket.socket, word: bytes) -> None:
         line.send(word)
 
 
-def _on_words(worker: Worker, line: socket.socket) -> None:
+def _on_words(worker: Worker, line: socket.socket, orphaned: asyncio.Event) -> None:
     try:
         words = line.recv(4096)
     except BlockingIOError:
@@ -97,6 +108,7 @@ def _on_words(worker: Worker, line: socket.socket) -> None:
     except OSError:
         words = b""
     if not words:
+        orphaned.set()
         log.warning("worker %s is stopping: its supervisor is gone", worker.consumer)
         asyncio.get_running_loop().remove_reader(line)
     worker.stop()

@@ -63,14 +63,14 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 class Wire(AsyncExecutor):
     """A process's way to the server; none once it is dead."""
 
-    def __init__(self, executor: SyncExecutor) -> None:
+    def __init__(self, executor: SyncExecutor, over: asyncio.Event) -> None:
+        """`over`: set at the end of it all; what the dead wait for comes to its end then."""
         self._executor = executor
+        self._over = over
         self.cut = False
 
     async def run_all(self, requests: Sequence[Request[Any]]) -> list[Any]:
-        await asyncio.sleep(REQUEST_S)
-        if self.cut:
-            await asyncio.Event().wait()
+        await self._pass(REQUEST_S)
         first = requests[0]
         if isinstance(first, Command) and (first.words[0] == "BLPOP" or "BLOCK" in first.words):
             # What follows is run when the wait is over.
@@ -88,14 +88,21 @@ class Wire(AsyncExecutor):
             del words[at : at + 2]
         while True:
             [reply] = self._executor.run_all([Command(words, lambda raw: raw)])
-            if reply or seconds <= 0 or self.cut:
+            if reply or seconds <= 0:
                 break
-            await asyncio.sleep(min(BELL_S, seconds))
+            await self._pass(min(BELL_S, seconds))
             seconds -= BELL_S
         if isinstance(reply, Exception):
             return reply
         # The list's name comes with what is popped, but only to who would have blocked.
         return command.decode([str(command.words[1]).encode(), reply] if words[0] == "LPOP" and reply else reply)
+
+    async def _pass(self, seconds: float) -> None:
+        """Let time pass; nothing follows once the process is dead."""
+        await asyncio.sleep(seconds)
+        if self.cut:
+            await self._over.wait()
+            raise asyncio.CancelledError
 
     async def unblock(self, via: AsyncExecutor) -> bool:
         return False
@@ -121,7 +128,7 @@ class Process:
     def __init__(self, world: "World", duty: Duty) -> None:
         self.duty = duty
         self._world = world
-        self._wire = Wire(world.connections.sync())
+        self._wire = Wire(world.connections.sync(), world.over)
         app = make_app(world.url, world.queue.keys.namespace)
         app.connections = _Wires(self._wire, world.url)
         world.register(app, self)
@@ -160,6 +167,7 @@ class World:
         self.connections = Connections(url)
         self.register = register
         self.options = WorkerOptions(concurrency=concurrency, lease=ENDLESS_LEASE_S, sweep=60.0, block=30.0)
+        self.over = asyncio.Event()
         self.processes = {Process(self, duty) for duty in duties}
         self.crashes: Counter[Duty] = Counter()
         self._supervised = Duty.ORDINARY in duties
@@ -196,6 +204,8 @@ class World:
             one.worker.stop()
         while self.processes:
             await asyncio.sleep(1)
+        self.over.set()
+        await asyncio.sleep(1)
         self.connections.close()
         self.queue.close()
 

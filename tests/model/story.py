@@ -153,8 +153,10 @@ class Story:
         self._expect(words, one)
         self.seen["zombie's success counted"] += one is not None and self._held(consumer, claim) is None
         self.seen["success came too late"] += one is None
+        if one or not claim.meta:
+            # In the plain form the set forgets also what is gone.
+            self.model.stale.discard(claim.entry.decode())
         if one:
-            self.model.stale.discard(one.entry)
             self._end(one, "done", (one.own, 0) if ran < one.newer else None)
 
     def _end(self, one: Record, place: str, unrun: tuple[bytes, int] | None = None) -> None:

@@ -80,8 +80,22 @@ FENCES = (
     ),
 )
 
-# Room for one more, once producers take dedupe keys: the key and XADD in two calls.
 LOSSES = (
+    Mutant(
+        "key-before-xadd",
+        "the dedupe key is taken in a call of its own, before the job that holds it is there",
+        (
+            Edit(
+                "lua/enqueue.lua",
+                "        id = add(id, kind, ARGV[at], ARGV[at + 1])\n",
+                "        if ttl ~= '0' then redis.call('SET', KEYS[key], id or '0-1', 'PX', ttl) end\n"
+                "        id = add(id, kind, ARGV[at], ARGV[at + 1])\n",
+            ),
+        ),
+        "test_producers.py::test_F48_an_enqueue_that_ends_half_way_holds_no_dedupe_key",
+        "I12",
+        "a duplicate of a job that nobody knows",
+    ),
     Mutant(
         "group-at-the-end",
         "the group begins at $: what waits already is never seen",

@@ -1,4 +1,4 @@
-"""F1 to F5, F50: what becomes of a job whose producer, or whose way to the server, fails."""
+"""F1 to F5, F48, F50: what becomes of a job whose producer, or whose way to the server, fails."""
 
 import asyncio
 import math
@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from streamjobs import Handle, InvalidOption, OutcomeUnknown, Unavailable
+from streamjobs import Handle, InvalidOption, OutcomeUnknown, StreamJobsError, Unavailable
+from tests.faults import server_faults
 from tests.faults.field import Field
 from tests.faults.proxy import Act, Proxy, Rule
 
@@ -42,6 +43,20 @@ def test_F1_a_producer_killed_after_the_reply_leaves_the_job_once(field: Field) 
     field.serving()
     field.judge()
     assert (field.count("J"), field.count("S")) == (1, 2)
+
+
+def test_F48_an_enqueue_that_ends_half_way_holds_no_dedupe_key(field: Field) -> None:
+    server_faults.command(field.server, "ACL", "SETUSER", "p", "on", ">secret", "~*", "&*", "+@all", "-xadd")
+    app = field.make_app(field.server.url.replace("unix://", "unix://p:secret@"))
+    [error] = field.send(app, field.call("nap", 1, dedupe_key="k"))
+    app.close()
+    server_faults.command(field.server, "ACL", "DELUSER", "p")
+    assert isinstance(error, StreamJobsError)
+
+    field.send(field.app, field.call("nap", 2, dedupe_key="k"))
+    field.serving()
+    field.judge()
+    assert field.count("S", 2) == 1
 
 
 @pytest.mark.parametrize("delay", [None, 0.1], ids=["now", "later"])
