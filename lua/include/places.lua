@@ -2,8 +2,10 @@
 
 -- refuses(lanes, lane, id, order): whether the entry has to wait in this lane.
 local function refuses(lanes, lane, id, order)
-  local limit = limit_of(lanes, lane)
-  if own_slot(lanes, lane, id) then return limit and limit[2] and tokens(lanes, lane, limit) < 1 end
+  local limit, own = limit_of(lanes, lane), own_slot(lanes, lane, id)
+  if own and limit and limit[2] then return tokens(lanes, lane, limit) < 1 end
+  -- Places were kept for more than may run where the limit was lost, or lowered meanwhile.
+  if own then return string.sub(own, -2) == '/0' and room(lanes, lane) < 0 end
   return room(lanes, lane) < 1 or first_in(lanes.line, lane, lane .. '\n' .. order .. '\n') ~= nil
 end
 

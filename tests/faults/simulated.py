@@ -145,9 +145,10 @@ class Process:
             self._world.ended(self)
 
     def crash(self) -> None:
-        self._wire.cut = True
-        self._task.cancel()
-        self._world.crashed(self)
+        if not self._wire.cut:
+            self._wire.cut = True
+            self._task.cancel()
+            self._world.crashed(self)
 
 
 class World:
