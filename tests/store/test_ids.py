@@ -87,7 +87,8 @@ def test_id_is_not_given_again_after_its_job_ended(store: Store) -> None:
 def test_case_G4_a_stream_is_as_long_as_it_says(real: Store) -> None:
     """What gives ids is trimmed to nothing each time, exactly; what holds jobs is never trimmed."""
     for n in range(0, 10_000, 500):
-        real.schedule(*(delayed(n + i, delay_ms=3_600_000) for i in range(500)))
+        real.schedule(*(delayed(n + i, delay_ms=3_600_000) for i in range(499)))
+        real.schedule(delayed(n + 499, delay_ms=3_600_000))
         real.add(500)
     claims = real.claim(count=10_000)
     for at in range(0, 10_000, 500):

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+from streamjobs.core.job import Claim
 from streamjobs.protocol import leases
 from tests.store.support import CLOCK, LEASE_MS, Store
 
@@ -81,10 +82,12 @@ def test_an_empty_step_is_not_the_end(store: Store) -> None:
 def test_among_50_000_healthy_claims_a_step_is_as_short_as_ever_and_one_sweep_finds_the_silent_one(real: Store) -> None:
     """Of a hundred live workers; what a step passes and asks for does not grow with what there is."""
     real.reclaim("b")
+    claims: list[Claim] = []
     for n in range(100):
         real.add(500)
-        *_, last = real.claim(f"live-{n:02}")
-    real.silence([last], f"live-{n:02}")
+        claims = real.claim(f"live-{n:02}")
+    last = claims[-1]
+    real.silence([last], "live-99")
     before, steps, found, cursor = calls(real), 0, [], leases.SWEEP_BEGIN
 
     while steps == 0 or cursor != leases.SWEEP_BEGIN:

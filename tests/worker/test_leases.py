@@ -16,7 +16,7 @@ from streamjobs.protocol import settle
 from tests.worker.support import FAST, WITHIN_S, Flag, Queue, drain, make_app, messages, within
 
 ROOT = Path(__file__).parents[2]
-SHORT = {"lease": 0.3, "sweep": 0.05}
+SHORT_LEASE_S = 0.3
 
 
 async def test_case_A9_a_job_of_ten_leases_starts_once(
@@ -154,7 +154,7 @@ async def test_case_A8_what_is_read_ahead_and_what_waits_for_a_slot_is_not_deliv
         starts.append(n)
         await pause(0.2)
 
-    async with app.worker(options=FAST, concurrency=1, read_ahead=1, **SHORT) as worker:
+    async with app.worker(options=FAST, concurrency=1, read_ahead=1, lease=SHORT_LEASE_S, sweep=0.05) as worker:
         handles = [await slow.enqueue(n) for n in range(10)]
         ended = asyncio.gather(*(handle.result(timeout=WITHIN_S) for handle in handles))
         while not ended.done():
@@ -166,7 +166,7 @@ async def test_case_A8_what_is_read_ahead_and_what_waits_for_a_slot_is_not_deliv
 
     assert sorted(starts) == list(range(10))
     assert max(held) > 1, "nothing was read ahead"
-    assert max(silent_ms) < SHORT["lease"] * 1000
+    assert max(silent_ms) < SHORT_LEASE_S * 1000
     assert "reclaimed" not in queue.totals()
 
 

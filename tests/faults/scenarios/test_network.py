@@ -42,8 +42,8 @@ def test_F28_a_success_from_behind_the_cut_that_comes_too_late_is_refused(field:
     field.until(lambda: "came too late" in cut_off.said() or field.totals()["lost"], "it is refused")
 
     field.judge()
-    # A refusal whose reply comes too late is asked for once more.
-    assert (field.totals()["done"], field.totals()["lost"] >= 3) == (3, True)
+    # Some may have learned of it before their end; and a refusal whose reply comes too late is asked for once more.
+    assert (field.totals()["done"], field.totals()["lost"] >= 1) == (3, True)
 
 
 def test_F28_a_short_cut_is_not_noticed(field: Field, proxy: Proxy) -> None:

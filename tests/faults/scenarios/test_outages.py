@@ -1,15 +1,16 @@
 """A server that is away, silent or refusing for seconds: waited for in peace, and served again within seconds."""
 
 import re
+import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from tests.faults import server_faults
-from tests.faults.field import HEALED_WITHIN_S, Field
+from tests.faults.field import FAST, HEALED_WITHIN_S, Field
 from tests.faults.proxy import Act, Proxy, Rule
 from tests.faults.refusals import REPLIES
 from tests.faults.server_faults import DURABLE
@@ -87,6 +88,38 @@ def test_no_hot_loop_where_a_group_cannot_be_made_again(field: Field, proxy: Pro
     with counted(field, proxy):
         proxy.heal()
     healed(field, 1)
+
+
+def forgotten_scripts(field: Field, proxy: Proxy) -> None:
+    server_faults.flush_scripts(field.server)
+
+
+def cut_connections(field: Field, proxy: Proxy) -> None:
+    proxy.cut()
+
+
+def swallowed_claims(field: Field, proxy: Proxy) -> None:
+    hole = proxy.add(Rule(Act.HOLE, "xreadgroup", times=1))
+    field.until(lambda: hole.hits, "a reply is swallowed")
+
+
+def frozen_worker(field: Field, proxy: Proxy) -> None:
+    [worker] = field.actors
+    worker.send(signal.SIGSTOP)
+    time.sleep(3 * FAST["lease"])
+    worker.send(signal.SIGCONT)
+
+
+@pytest.mark.parametrize("fault", [forgotten_scripts, cut_connections, swallowed_claims, frozen_worker])
+def test_work_goes_on_within_five_seconds(field: Field, proxy: Proxy, fault: Callable[[Field, Proxy], None]) -> None:
+    """As it does after all faults that last; those have scenarios of their own."""
+    field.enqueue("nap", *range(5), args=(0.3,))
+    field.serving(proxy.url)
+    field.until(lambda: field.count("S") == 5, "all run")
+    fault(field, proxy)
+    healed(field, 100)
+
+    field.judge()
 
 
 @pytest.mark.parametrize("server_args", [DURABLE], ids=[""])
