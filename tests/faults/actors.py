@@ -184,9 +184,10 @@ def _add_poison(app: StreamJobs, stage: Stage) -> None:
     async def ambush(ctx: Context[Any], n: int, beside: int) -> None:
         """Take the process along as soon as it holds so many claims; the third time it is alone, and waits for none."""
         with stage.playing(ctx, n):
+            held = 0
             while ctx.attempt < 3 and (held := await _held(app)) < beside:
                 await asyncio.sleep(0)
-            stage.note("B", n, held if ctx.attempt < 3 else 0)
+            stage.note("B", n, held)
             os._exit(3)
 
     @app.job(name="crash_or_snooze", retry=Retry(max_crashes=3))
