@@ -49,7 +49,7 @@ def test_case_C2_a_job_that_dies_for_want_of_memory_is_dead_after_three_starts(f
 
 def test_F16_a_poison_job_beside_500_prefetched_jobs_is_dead_after_three_crashes_and_blames_none(field: Field) -> None:
     field.enqueue("ambush", 9999, args=(560,))
-    field.enqueue("nap", *range(6000), args=(0,))
+    field.enqueue("nap", *range(6000), args=(0.05,))
 
     # Full, a worker holds 600: what runs in its slots, and 500 behind them.
     assert crashing(field, concurrency=100, read_ahead=60.0) == 4
