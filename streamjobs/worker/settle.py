@@ -207,7 +207,8 @@ class Settler:
 
     async def _write(self, written: list[Written]) -> None:
         """Send calls until each has an answer; what may have been done already is sent again all the same."""
-        repeated = False
+        unsure: set[int] = set()
+        """The identities of calls that may have been executed before."""
         while written:
             failpoint("settle.before")
             answers = await self._executor.run_all([one.call for one in written])
@@ -217,12 +218,14 @@ class Settler:
                 if isinstance(answer, Unavailable | OutcomeUnknown):
                     self._complaints.trying_on("settle", answer)
                     rest.append(one)
+                    if isinstance(answer, OutcomeUnknown):
+                        unsure.add(id(one))
                     await self._heal(one.queue, answer)
                 elif isinstance(answer, StreamJobsError):
                     raise answer
                 else:
-                    self._answered(one, answer, repeated=repeated)
-            written, repeated = rest, True
+                    self._answered(one, answer, repeated=id(one) in unsure)
+            written = rest
             if rest:
                 await asyncio.sleep(self._backoff.pause_s())
         self._backoff.reset()

@@ -285,7 +285,7 @@ async def test_a_claim_of_its_own_that_a_sweep_finds_is_not_started_again(app: S
 async def test_case_A1_the_job_of_a_killed_worker_is_taken_over(
     real: StreamJobs, queue: Queue, server_url: str, namespace: str
 ) -> None:
-    """Killed in mid-run; case A2, killed between claim and start, is the same for all others."""
+    """Killed in mid-run."""
 
     @real.job(name="endless")
     async def endless(ctx: Context[Any]) -> list[int]:
