@@ -4,11 +4,10 @@ import asyncio
 import logging
 
 from streamjobs.core.codec import Signature
-from streamjobs.core.errors import OutcomeUnknown, Unavailable
-from streamjobs.protocol import lanes, leases
+from streamjobs.protocol import lanes
 from streamjobs.protocol.calls import Call
 from streamjobs.worker.execution import Arguments, Execution, WorkerQueue
-from streamjobs.worker.service import HEALABLE, Backoff
+from streamjobs.worker.insist import insist
 from streamjobs.worker.station import Station
 
 log = logging.getLogger("streamjobs.worker")
@@ -40,29 +39,18 @@ class Admission:
         Raises:
             StreamJobsError: the server cannot be asked; nothing of this may start.
         """
-        call = self._call(queue, executions, marked)
-        backoff = Backoff(self._station.random)
-        try:
-            while True:
-                try:
-                    return await self._admitted(queue, call, executions, marked)
-                except HEALABLE as error:
-                    if isinstance(error, OutcomeUnknown):
-                        _presume(executions, marked)
-                    if self.stopping:
-                        raise
-                    if isinstance(error, Unavailable) and error.word == "NOGROUP":
-                        # Those who ask may have all slots, and then nobody reads, who would find that out too.
-                        await self._station.executor.run_all([leases.join(queue.keys, queue.lease_ms)])
-                await asyncio.sleep(backoff.pause_s())
-        except asyncio.CancelledError:
-            _presume(executions, marked)
-            raise
 
-    async def _admitted(
-        self, queue: WorkerQueue, call: Call[lanes.Admission], executions: list[Execution], marked: list[bool]
-    ) -> list[str]:
-        admission = await self._station.executor.run(call)
+        def presume() -> None:
+            # Nobody knows whether they are marked: what gives them back takes the mark back too.
+            for execution, mark in zip(executions, marked, strict=True):
+                execution.marked = execution.marked or mark
+
+        call = self._call(queue, executions, marked)
+        try:
+            admission = await insist(self._station, queue, call, stopping=lambda: self.stopping, unsure=presume)
+        except asyncio.CancelledError:
+            presume()
+            raise
         queue.crowd = admission.crowd
         for execution, word, mark in zip(executions, admission.words, marked, strict=True):
             execution.admitted = word == lanes.GO
@@ -87,12 +75,6 @@ class Admission:
                 )
             )
         return lanes.admit(queue.keys, self._station.consumer, values, entrants)
-
-
-def _presume(executions: list[Execution], marked: list[bool]) -> None:
-    """Take starts for marked of which nobody knows: what gives them back takes the mark back too."""
-    for execution, mark in zip(executions, marked, strict=True):
-        execution.marked = execution.marked or mark
 
 
 def _argument(signature: Signature, arguments: Arguments, name: str) -> object:

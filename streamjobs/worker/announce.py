@@ -5,7 +5,6 @@ whoever was refused knows that the run which follows sees what it had written. A
 newer arguments must get them in the step from which on those that come are for its follower.
 """
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from itertools import groupby
@@ -13,7 +12,7 @@ from itertools import groupby
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.protocol import leases
 from streamjobs.worker.execution import Execution, WorkerQueue
-from streamjobs.worker.service import HEALABLE, Backoff
+from streamjobs.worker.insist import insist
 from streamjobs.worker.settle import Settler
 from streamjobs.worker.station import Station
 
@@ -55,7 +54,6 @@ class Announcer:
 
     async def _say(self, queue: WorkerQueue, executions: list[Execution]) -> "list[leases.Begun | None]":
         """Make the call, in as many tries as it takes: a repetition does no more than the first."""
-        backoff = Backoff(self._station.random)
         starts = [
             leases.Start(
                 one.claim.entry, one.claim.deliveries, one.local_id, "" if one.meta.latest else one.meta.dedupe_key
@@ -63,13 +61,7 @@ class Announcer:
             for one in executions
         ]
         call = leases.start(queue.keys, self._station.consumer, starts)
-        while True:
-            try:
-                return await self._station.executor.run(call)
-            except HEALABLE:
-                if self.stopping:
-                    raise
-            await asyncio.sleep(backoff.pause_s())
+        return await insist(self._station, queue, call, stopping=lambda: self.stopping)
 
     def _takes(self, execution: Execution, begun: leases.Begun | None) -> bool:
         """Say whether a claim starts here and now, with what the server answered."""

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 
-from streamjobs.core.errors import OutcomeUnknown, StreamJobsError, Unavailable
+from streamjobs.core.errors import StreamJobsError
 from streamjobs.protocol import leases
 from streamjobs.worker.execution import Execution
-from streamjobs.worker.service import HEALABLE, Backoff
+from streamjobs.worker.insist import insist
 from streamjobs.worker.settle import Settler
 from streamjobs.worker.station import Station
 
@@ -47,18 +47,11 @@ class Marker:
 
     async def _say_started(self, execution: Execution) -> leases.Words:
         """Mark a claim, in as many tries as it takes: the server takes a repetition for the same start."""
-        station, backoff = self._station, Backoff(self._station.random)
-        call = leases.suspect(execution.queue.keys, station.consumer, [execution.claim])
-        while True:
-            try:
-                return await station.executor.run(call)
-            except HEALABLE as error:
-                # Where it stays unknown, the mark is taken back: rather one start more than an innocent dead.
-                execution.marked = execution.marked or isinstance(error, OutcomeUnknown)
-                if self.stopping:
-                    raise
-                if isinstance(error, Unavailable) and error.word == "NOGROUP":
-                    # Such claims may hold all slots: then nobody reads, who else would make the group again.
-                    queue = execution.queue
-                    await station.executor.run_all([leases.join(queue.keys, queue.lease_ms)])
-            await asyncio.sleep(backoff.pause_s())
+
+        def unsure() -> None:
+            # Where it stays unknown, the mark is taken back: rather one start more than an innocent dead.
+            execution.marked = True
+
+        queue = execution.queue
+        call = leases.suspect(queue.keys, self._station.consumer, [execution.claim])
+        return await insist(self._station, queue, call, stopping=lambda: self.stopping, unsure=unsure)

@@ -17,6 +17,7 @@ from streamjobs.protocol.calls import Call
 from streamjobs.worker import endings
 from streamjobs.worker.clock import ServerClock
 from streamjobs.worker.execution import Execution, WorkerQueue
+from streamjobs.worker.insist import heal
 from streamjobs.worker.service import Backoff
 from streamjobs.worker.station import Station
 
@@ -220,7 +221,7 @@ class Settler:
                     rest.append(one)
                     if isinstance(answer, OutcomeUnknown):
                         unsure.add(id(one))
-                    await self._heal(one.queue, answer)
+                    await heal(self._executor, one.queue, answer)
                 elif isinstance(answer, StreamJobsError):
                     raise answer
                 else:
@@ -229,10 +230,6 @@ class Settler:
             if rest:
                 await asyncio.sleep(self._backoff.pause_s())
         self._backoff.reset()
-
-    async def _heal(self, queue: WorkerQueue, answer: StreamJobsError) -> None:
-        if isinstance(answer, Unavailable) and answer.word == "NOGROUP":
-            await self._executor.run_all([leases.join(queue.keys, queue.lease_ms)])
 
     def _answered(self, one: Written, answer: Any, *, repeated: bool) -> None:
         if one.call.script == "vacate":

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamjobs import Concurrency, Context, Rate, Retry, StreamJobs
+from streamjobs import Concurrency, Context, Latest, Rate, Retry, StreamJobs
 from tests.worker.bench import Bench
 from tests.worker.support import FAST, Flag, Queue, drain, pause
 
@@ -363,16 +363,21 @@ async def test_a_full_worker_holds_the_place_of_what_it_has_read(app: StreamJobs
     assert order == [3, 1, 2]
 
 
-async def test_who_asks_for_a_start_heals_a_lost_group(app: StreamJobs, queue: Queue) -> None:
+@pytest.mark.parametrize("way", ["limited", "announced", "suspected"])
+async def test_who_asks_for_a_start_heals_a_lost_group(app: StreamJobs, queue: Queue, way: str) -> None:
     """They may have all slots, and then nobody reads."""
+    options: dict[str, Any] = {"limited": {"concurrency": 1}, "announced": {"dedupe": Latest()}}.get(way, {})
 
-    @app.job(name="work", concurrency=1)
+    @app.job(name="work", **options)
     async def work(n: int) -> None: ...
 
     queue.make_group()
     await work.enqueue(1)
     bench = Bench(app, queue)
-    claims = queue.read("me")
+    claims = queue.read("me") if way != "suspected" else []
+    if way == "suspected":
+        queue.crash()
+        claims = queue.steal("me")
     queue.command("XGROUP", "DESTROY", queue.keys.stream, "workers")
     for claim in claims:
         claim.claimed_at = asyncio.get_running_loop().time()

@@ -174,7 +174,7 @@ LOSSES = (
         "a worker whose group is gone goes on reading from it",
         (
             Edit("streamjobs/worker/fetch.py", 'if error.word not in ("NOGROUP", "UNBLOCKED"):', "if error:"),
-            Edit("streamjobs/worker/settle.py", 'answer.word == "NOGROUP"', 'answer.word == ""'),
+            Edit("streamjobs/worker/insist.py", 'error.word == "NOGROUP"', 'error.word == ""'),
         ),
         "test_server.py::test_F36_what_was_deleted_is_made_again_and_work_goes_on[group]",
         "I16",
