@@ -3,10 +3,9 @@
 import asyncio
 import logging
 
-from streamjobs.core.codec import Signature
 from streamjobs.protocol import lanes
 from streamjobs.protocol.calls import Call
-from streamjobs.worker.execution import Arguments, Execution, WorkerQueue
+from streamjobs.worker.execution import Execution, WorkerQueue
 from streamjobs.worker.insist import insist
 from streamjobs.worker.station import Station
 
@@ -14,22 +13,11 @@ log = logging.getLogger("streamjobs.worker")
 
 
 class Admission:
-    """Knows the lanes of claims, and asks `admit` for them. A claim without limits costs nothing here."""
+    """Asks `admit` for claims that have lanes. One without limits costs nothing here."""
 
     def __init__(self, station: Station) -> None:
         self._station = station
         self.stopping = False
-
-    def limits(self, execution: Execution) -> bool:
-        """Say whether limits hold for a claim, whose arguments must fit: else there is nothing to start."""
-        assert execution.handler is not None
-        plan = execution.queue.plan(execution.handler)
-        if not plan.bases:
-            return False
-        signature = execution.handler.signature
-        execution.arguments = found = signature.decode(execution.claim.body)
-        execution.lanes = plan.lanes(lambda name: _argument(signature, found, name))
-        return True
 
     async def ask(self, queue: WorkerQueue, executions: list[Execution], marked: list[bool]) -> list[str]:
         """Return GO, PARKED or LOST for each; `marked` says whose start is to be recorded with it.
@@ -75,8 +63,3 @@ class Admission:
                 )
             )
         return lanes.admit(queue.keys, self._station.consumer, values, entrants)
-
-
-def _argument(signature: Signature, arguments: Arguments, name: str) -> object:
-    positional, named = arguments
-    return named[name] if name in named else positional[signature.positional.index(name)]

@@ -177,6 +177,22 @@ class Execution(msgspec.Struct, eq=False):
         """Say whether it is too late to start it at all. Later attempts are the retry policy's: they always start."""
         return 0 < self.expires_ms <= now_ms and self.attempt == 1
 
+    def find_lanes(self) -> bool:
+        """Note its arguments and the lanes of the limits that hold for it; False where none do.
+
+        Raises:
+            DecodeFailed: its arguments do not fit the handler.
+        """
+        assert self.handler is not None
+        plan = self.queue.plan(self.handler)
+        if not plan.bases:
+            return False
+        signature = self.handler.signature
+        self.arguments = positional, named = signature.decode(self.claim.body)
+        at = signature.positional
+        self.lanes = plan.lanes(lambda name: named[name] if name in named else positional[at.index(name)])
+        return True
+
     @property
     def runs(self) -> bool:
         """Whether its handler was started and nothing has been decided yet."""

@@ -69,7 +69,9 @@ class Runner:
         execution.handler = handler
         if execution.meta is not FRESH and execution.expired(clock.now_ms()):
             if claim.deliveries > 1:
-                _find_lanes(execution, handler)
+                # A place may be kept for it: those behind it go on at once.
+                with suppress(DecodeFailed):
+                    execution.find_lanes()
             return self.refuse(execution, Expired(execution.expires_ms))
         return handler.known or self.refuse(execution, Unknown())
 
@@ -212,13 +214,3 @@ class Runner:
                 "attempt": execution.attempt,
             },
         )
-
-
-def _find_lanes(execution: Execution, handler: Handler) -> None:
-    """Note the lanes of a claim that ends without a start, so that those behind it go on at once."""
-    plan = execution.queue.plan(handler)
-    if plan.bases:
-        with suppress(DecodeFailed):
-            positional, named = handler.signature.decode(execution.claim.body)
-            at = handler.signature.positional
-            execution.lanes = plan.lanes(lambda name: named[name] if name in named else positional[at.index(name)])

@@ -208,7 +208,7 @@ class Starter:
         if self._duty is Duty.SUSPECTS and execution.crashes < ALONE_FROM:
             return False
         try:
-            return self._admission.limits(execution)
+            return execution.find_lanes()
         except DecodeFailed as error:
             return self._runner.refuse(execution, Undecodable(str(error)))
 
