@@ -140,7 +140,10 @@ def time(text: str) -> datetime:
 
 def when(text: str) -> datetime | float:
     """Read an instant, or how far it is away, in seconds."""
-    return time(text) if "-" in text else duration(text)
+    try:
+        return instant_or_seconds(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 def queue(text: str) -> str:

@@ -105,11 +105,10 @@ def limit(
     from streamjobs.client.talk import talk
     from streamjobs.core.limits import Rate
     from streamjobs.operate import limits
-    from streamjobs.protocol.keys import QueueKeys
+    from streamjobs.operate.queues import known
 
     if burst is not None and not isinstance(rate, tuple):
         raise click.UsageError("--burst goes with a --rate")
-    keys = QueueKeys(settings().namespace, name)
     values = {}
     if reset or not rate is concurrency is max_waiting is None:
         wanted = Rate(rate[0], per=rate[1], burst=burst) if isinstance(rate, tuple) else rate
@@ -117,7 +116,7 @@ def limit(
     elif kind or key:
         raise click.UsageError("--kind and --key go with --rate, --concurrency or --reset")
     executor, _ = settings().reach()
-    talk(executor, limits.check_queue(keys))
+    keys = talk(executor, known(settings().namespace, name))
     talk(executor, limits.change(keys, values))
     found = talk(executor, limits.current(keys))
     if settings().as_json:

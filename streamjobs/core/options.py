@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, Self, TypedDict
 
 import msgspec
 
@@ -19,7 +19,35 @@ DEFAULT_QUEUE = "default"
 MAX_RESULT_TTL_MS = 30 * 86_400_000
 
 
-class JobOptions(msgspec.Struct, frozen=True):
+class _Options(msgspec.Struct, frozen=True):
+    """Options of any sort: each has a default, and may be given as a keyword."""
+
+    @classmethod
+    def of(cls, keywords: Mapping[str, Any]) -> Self:
+        """Return the options that these keywords give.
+
+        Raises:
+            InvalidOption: a value is outside its range, or there is no such option.
+        """
+        cls._check_known(keywords)
+        return cls(**keywords)
+
+    def changed(self, keywords: Mapping[str, Any]) -> Self:
+        """Return these options with some of them changed.
+
+        Raises:
+            InvalidOption: a value is outside its range, or there is no such option.
+        """
+        self._check_known(keywords)
+        return msgspec.structs.replace(self, **keywords)
+
+    @classmethod
+    def _check_known(cls, keywords: Mapping[str, Any]) -> None:
+        if unknown := sorted(set(keywords) - set(cls.__struct_fields__)):
+            raise InvalidOption(f"option {unknown[0]!r}: there is none; use {', '.join(cls.__struct_fields__)}")
+
+
+class JobOptions(_Options, frozen=True):
     """What holds for every job of a kind; also the app's defaults for kinds that say nothing.
 
     `timeout`: seconds a run may take, None for no limit. `result_ttl`: seconds a result is kept, 0
@@ -42,15 +70,6 @@ class JobOptions(msgspec.Struct, frozen=True):
             raise InvalidOption(f"retry={self.retry!r:.80}: expected streamjobs.Retry(...)")
         check_mode(self.dedupe)
         _ = self.timeout_s, result_ttl_ms(self.result_ttl), self.limits
-
-    def changed(self, keywords: Mapping[str, Any]) -> "JobOptions":
-        """Return these options with some fields changed.
-
-        Raises:
-            InvalidOption: a value is outside its range, or there is no such field.
-        """
-        _check_known(type(self), keywords)
-        return msgspec.structs.replace(self, **keywords)
 
     @property
     def timeout_s(self) -> float | None:
@@ -87,7 +106,7 @@ class EnqueueKeywords(TypedDict, total=False):
     when_expired: WhenExpired
 
 
-class EnqueueOptions(msgspec.Struct, frozen=True):
+class EnqueueOptions(_Options, frozen=True):
     """What holds for one enqueued job; see `Kind.options`."""
 
     delay: float | timedelta | None = None
@@ -123,16 +142,6 @@ class EnqueueOptions(msgspec.Struct, frozen=True):
         if self.delay_ms >= self.expires_ms > 0 or self.at_ms >= self.expires_at_ms > 0:
             raise InvalidOption(f"expires={self.expires!s:.80}: the job would expire before it is due")
 
-    @classmethod
-    def of(cls, keywords: EnqueueKeywords) -> "EnqueueOptions":
-        """Return the options that these keywords give.
-
-        Raises:
-            InvalidOption: a value is outside its range, or there is no such option.
-        """
-        _check_known(cls, keywords)
-        return cls(**keywords)
-
     @property
     def delay_ms(self) -> int:
         """Milliseconds from the server's receipt; 0 for none."""
@@ -165,7 +174,7 @@ class CronKeywords(TypedDict, total=False):
     jitter: float | timedelta
 
 
-class CronOptions(msgspec.Struct, frozen=True):
+class CronOptions(_Options, frozen=True):
     """What a cron is told beside its schedule; see `StreamJobs.cron`."""
 
     name: str | None = None
@@ -182,25 +191,10 @@ class CronOptions(msgspec.Struct, frozen=True):
             raise InvalidOption(f"args={self.args!r:.80}: expected arguments by name, such as {{'region': 'eu'}}")
         _ = self.jitter_ms
 
-    @classmethod
-    def of(cls, keywords: CronKeywords) -> "CronOptions":
-        """Return the options that these keywords give.
-
-        Raises:
-            InvalidOption: a value is outside its range, or there is no such option.
-        """
-        _check_known(cls, keywords)
-        return cls(**keywords)
-
     @property
     def jitter_ms(self) -> int:
         """Milliseconds by which a run may come after its slot, at most a day."""
         return names.milliseconds(self.jitter, "jitter", low_ms=0, high_ms=86_400_000)
-
-
-def _check_known(options: type[msgspec.Struct], keywords: Mapping[str, object]) -> None:
-    if unknown := sorted(set(keywords) - set(options.__struct_fields__)):
-        raise InvalidOption(f"option {unknown[0]!r}: there is none; use {', '.join(options.__struct_fields__)}")
 
 
 def _check_headers(headers: Any) -> None:
@@ -228,7 +222,7 @@ class WorkerKeywords(TypedDict, total=False):
     allow_eviction: bool
 
 
-class WorkerOptions(msgspec.Struct, frozen=True):
+class WorkerOptions(_Options, frozen=True):
     """How one worker works; durations in seconds."""
 
     concurrency: int = 100
@@ -258,15 +252,6 @@ class WorkerOptions(msgspec.Struct, frozen=True):
             ("block", 10, 60_000),
         ):
             names.milliseconds(getattr(self, name), name, low_ms=low_ms, high_ms=high_ms)
-
-    def changed(self, keywords: WorkerKeywords) -> "WorkerOptions":
-        """Return these options with some fields changed.
-
-        Raises:
-            InvalidOption: a value is outside its range, or there is no such field.
-        """
-        _check_known(type(self), keywords)
-        return msgspec.structs.replace(self, **keywords)
 
     def ms(self, name: str) -> int:
         """Return one of the durations in milliseconds."""

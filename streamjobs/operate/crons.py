@@ -10,6 +10,7 @@ from streamjobs.client.talk import Talk
 from streamjobs.core.cron import Cron, parse_schedule
 from streamjobs.core.errors import InvalidOption, NotFound, UsageError
 from streamjobs.core.job import Job
+from streamjobs.operate.queues import there_are
 from streamjobs.operate.stats import LIVE_MS
 from streamjobs.protocol import crons, intake, upkeep, views
 from streamjobs.protocol.calls import Call
@@ -118,9 +119,8 @@ def find(namespace: str, now_ms: int, name: str, queue: str | None = None) -> Ta
     named = [status for status in found if status.name == name]
     if not named:
         known = sorted({status.name for status in found})
-        there = f"; there are {', '.join(known[:5])}{', …' if len(known) > 5 else ''}" if known else ""
         where = f"queue {queue}" if queue else f"namespace {namespace}"
-        raise NotFound(f"cron {name:.80}: there is none in {where}{there}")
+        raise NotFound(f"cron {name:.80}: there is none in {where}{there_are(known)}")
     if len(queues := {status.queue for status in named}) > 1:
         raise UsageError(f"cron {name:.80}: there is one in each of the queues {', '.join(sorted(queues))}: name one")
     return max(named, key=lambda status: status.workers)

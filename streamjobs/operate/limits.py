@@ -6,11 +6,11 @@ from typing import Literal
 import msgspec
 
 from streamjobs.client.talk import Talk
-from streamjobs.core.errors import InvalidOption, NotFound
+from streamjobs.core.errors import InvalidOption
 from streamjobs.core.limits import Bound, Concurrency, Limit, Rate, base_of, kind_of, limits
 from streamjobs.core.names import check_kind
 from streamjobs.operate.stats import snapshot
-from streamjobs.protocol import intake, lanes, views
+from streamjobs.protocol import intake, lanes
 from streamjobs.protocol.keys import QueueKeys
 
 Off = Literal["off"]
@@ -156,14 +156,3 @@ def _status(base: str, value: str, by_operator: bool, waiting: int) -> LimitStat
         by_operator=by_operator,
         waiting=waiting,
     )
-
-
-def check_queue(keys: QueueKeys) -> Talk[None]:
-    """See that there is such a queue.
-
-    Raises:
-        NotFound: there is none.
-    """
-    [known] = yield [views.queue_names(keys.namespace)]
-    if keys.queue not in known:
-        raise NotFound(f"queue {keys.queue}: there is none in namespace {keys.namespace}")

@@ -1,8 +1,11 @@
-"""Stop queues and let them go on."""
+"""Find queues, stop them and let them go on."""
+
+from collections.abc import Callable, Sequence
 
 from streamjobs.client.talk import Talk
 from streamjobs.core.errors import NotFound
 from streamjobs.protocol import upkeep, views
+from streamjobs.protocol.calls import Call
 from streamjobs.protocol.keys import QueueKeys
 
 
@@ -15,9 +18,7 @@ def pause(namespace: str, queue: str) -> Talk[bool]:
     Raises:
         NotFound: there is no such queue.
     """
-    keys = yield from _known(namespace, queue)
-    [changed] = yield [upkeep.pause(keys)]
-    return bool(changed)
+    return _change(namespace, queue, upkeep.pause)
 
 
 def resume(namespace: str, queue: str) -> Talk[bool]:
@@ -26,13 +27,32 @@ def resume(namespace: str, queue: str) -> Talk[bool]:
     Raises:
         NotFound: there is no such queue.
     """
-    keys = yield from _known(namespace, queue)
-    [changed] = yield [upkeep.resume(keys)]
+    return _change(namespace, queue, upkeep.resume)
+
+
+def _change(namespace: str, queue: str, call: Callable[[QueueKeys], Call[bool]]) -> Talk[bool]:
+    keys = yield from known(namespace, queue)
+    [changed] = yield [call(keys)]
     return bool(changed)
 
 
-def _known(namespace: str, queue: str) -> Talk[QueueKeys]:
-    [known] = yield [views.queue_names(namespace)]
-    if queue not in known:
-        raise NotFound(f"queue {queue}: there is none in namespace {namespace}{views.there_are(known)}")
+def known(namespace: str, queue: str) -> Talk[QueueKeys]:
+    """Return the keys of a queue that is there.
+
+    Raises:
+        NotFound: there is no such queue.
+    """
+    [names] = yield [views.queue_names(namespace)]
+    if queue not in names:
+        raise no_queue(namespace, queue, names)
     return QueueKeys(namespace, queue)
+
+
+def no_queue(namespace: str, queue: str, names: Sequence[str]) -> NotFound:
+    """Return the error that says which queues there are instead."""
+    return NotFound(f"queue {queue}: there is none in namespace {namespace}{there_are(names)}")
+
+
+def there_are(names: Sequence[str]) -> str:
+    """Return the end of a message about a name that is not among these."""
+    return f"; there are {', '.join(names[:5])}{', …' if len(names) > 5 else ''}" if names else ""

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from streamjobs.client.talk import Leniently, Talk
-from streamjobs.core.errors import NotFound, Rejected, StreamJobsError, Unavailable
+from streamjobs.core.errors import Rejected, StreamJobsError, Unavailable
 from streamjobs.core.server import ServerFacts
+from streamjobs.operate.queues import no_queue
 from streamjobs.protocol import server, upkeep, views
 from streamjobs.protocol.keys import RELEASED, QueueKeys
 
@@ -77,7 +78,7 @@ def snapshot(namespace: str, names: Sequence[str] = ()) -> Talk[Snapshot]:
     found = [part.stats(one.queue, now_ms, head) for one, part, head in zip(keys, parts, first, strict=True)]
     for stats in found:
         if stats.queue not in known and stats == QueueStats(stats.queue):
-            raise NotFound(f"queue {stats.queue}: there is none in namespace {namespace}{views.there_are(known)}")
+            raise no_queue(namespace, stats.queue, known)
     return Snapshot(now_ms, server.facts(told), found)
 
 

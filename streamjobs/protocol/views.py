@@ -24,11 +24,6 @@ def queue_names(namespace: str) -> Command[list[str]]:
     return Command(["SMEMBERS", queues(namespace)], lambda raw: sorted(name.decode() for name in raw))
 
 
-def there_are(known: Sequence[str]) -> str:
-    """Return the end of a message about a queue that is not among those known."""
-    return f"; there are {', '.join(known[:5])}{', …' if len(known) > 5 else ''}" if known else ""
-
-
 def length(key: str) -> Command[int]:
     """Count a stream's entries."""
     return Command(["XLEN", key], int)

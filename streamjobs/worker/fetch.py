@@ -207,8 +207,7 @@ class Fetcher:
         replies = await self._ask_all(executor, [*reads, *(lanes.changed(queue.keys) for queue in queues)])
         failpoint("worker.after_claim")
         for queue, number in zip(queues, replies[len(reads) :], strict=True):
-            if number != queue.limited and not isinstance(number, StreamJobsError):
-                await self._learn_limits(queue, number)
+            await self._learn_limits(queue, number)
         return replies[: len(reads)]
 
     async def _uncrowded(self) -> list[WorkerQueue]:
@@ -220,8 +219,7 @@ class Fetcher:
                 *counts, number = await self._executor.run_all([*asks, lanes.changed(queue.keys)])
                 queue.crowd = sum(count for count in counts if isinstance(count, int))
                 # No read tells of limits that were set meanwhile.
-                if number != queue.limited and not isinstance(number, StreamJobsError):
-                    await self._learn_limits(queue, number)
+                await self._learn_limits(queue, number)
         return self.fresh
 
     async def _stand_by(self) -> None:
@@ -254,7 +252,10 @@ class Fetcher:
             # A lease that began while this process was frozen may have ended: such a claim must not start.
             self._starter.add(by_stream[stream], leases.claims(entries, self._pulse.arrived_at(sent_at)))
 
-    async def _learn_limits(self, queue: WorkerQueue, number: bytes) -> None:
+    async def _learn_limits(self, queue: WorkerQueue, number: bytes | StreamJobsError) -> None:
+        """Read the limits that were set at run time, if this number says that some were since the last time."""
+        if number == queue.limited or isinstance(number, StreamJobsError):
+            return
         [overrides] = await self._executor.run_all([lanes.overrides(queue.keys)])
         # Never an error: what was read is claimed, and must get to its start. The next read asks again.
         if not isinstance(overrides, StreamJobsError):
