@@ -57,7 +57,13 @@ local function sweep(holder)
 end
 
 local holders = redis.call('XPENDING', stream, 'workers')[4] or {}
-table.sort(holders, function(a, b) return a[1] < b[1] end)
+for at = 2, #holders do
+  -- A server names them in order, and to sort 5,000 again takes it 6 ms.
+  if holders[at][1] < holders[at - 1][1] then
+    table.sort(holders, function(a, b) return a[1] < b[1] end)
+    break
+  end
+end
 for _, row in ipairs(holders) do
   local holder, parked = row[1], tonumber(row[2])
   if holder >= current and (holder ~= 'parked' or parked > redis.call('ZCARD', KEYS[5])) then

@@ -1,21 +1,19 @@
 """`streamjobs job`: look at single jobs, cancel them, and change when they run."""
 
-from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from streamjobs.cli import params, show
 from streamjobs.cli.commands import Group
 from streamjobs.cli.details import job_fields, print_job
-from streamjobs.cli.endings import fail_by
+from streamjobs.cli.each import Row, each
 from streamjobs.cli.settings import settings
-from streamjobs.core.errors import NotFound, Refused, StreamJobsError, UsageError
+from streamjobs.core.errors import UsageError
 from streamjobs.core.names import split_job_id
 
 if TYPE_CHECKING:
-    from streamjobs.client.talk import Talk
     from streamjobs.protocol.keys import QueueKeys
 
 
@@ -30,11 +28,9 @@ def show_(job_id: str) -> None:
     """Show where a job is, or how it ended."""
     from streamjobs.operate import jobs
     from streamjobs.protocol import views
-    from streamjobs.protocol.keys import QueueKeys
 
-    queue, partition, local = split_job_id(job_id)
+    keys, local = _parts(job_id)
     executor, now_ms = settings().reach()
-    keys = QueueKeys(settings().namespace, queue, partition)
     found = executor.run(jobs.lookup(keys, local))
     key = found.meta.dedupe_key
     holds = bool(key) and executor.run(views.holder(keys, key)) == local
@@ -54,12 +50,11 @@ def cancel(job_ids: tuple[str, ...], reason: str) -> None:
     """
     from streamjobs.operate import jobs
 
-    def tell(job_id: str, was_running: bool) -> dict[str, Any]:
-        if not settings().as_json:
-            show.line(f"cancelled {job_id}{', which was running' if was_running else ''}")
-        return {"id": job_id, "was_running": was_running}
+    def tell(job_id: str, was_running: bool) -> tuple[str, Row]:
+        line = f"cancelled {job_id}{', which was running' if was_running else ''}"
+        return line, {"id": job_id, "was_running": was_running}
 
-    _each("job.cancel", "cancelled", job_ids, lambda keys, local: jobs.cancel(keys, local, reason), tell)
+    each("job.cancel", "cancelled", job_ids, lambda job_id: jobs.cancel(*_parts(job_id), reason), tell)
 
 
 @job.command("run-now")
@@ -92,42 +87,18 @@ def reschedule(job_ids: tuple[str, ...], delay: float | None, at: datetime | Non
 def _reschedule(job_ids: tuple[str, ...], delay_ms: int, at_ms: int, word: str) -> None:
     from streamjobs.operate import jobs
 
-    def tell(job_id: str, _: None) -> dict[str, Any]:
-        if not settings().as_json:
-            show.line(f"{word} {job_id}")
-        return {"id": job_id}
-
-    _each(
+    each(
         "job.reschedule",
         "rescheduled",
         job_ids,
-        lambda keys, local: jobs.reschedule(keys, local, delay_ms, at_ms),
-        tell,
+        lambda job_id: jobs.reschedule(*_parts(job_id), delay_ms, at_ms),
+        lambda job_id, _: (f"{word} {job_id}", {"id": job_id}),
     )
 
 
-def _each(
-    document: str,
-    field: str,
-    job_ids: tuple[str, ...],
-    deed: "Callable[[QueueKeys, str], Talk[Any]]",
-    tell: Callable[[str, Any], dict[str, Any]],
-) -> None:
-    """Do the same to each job; `tell` says what came of one, and returns its row of the document."""
-    from streamjobs.client.talk import talk
+def _parts(job_id: str) -> "tuple[QueueKeys, str]":
+    """Return the keys of a job's queue, and its id there."""
     from streamjobs.protocol.keys import QueueKeys
 
-    rows = []
-    errors: list[StreamJobsError] = []
-    executor, _ = settings().reach()
-    for job_id in dict.fromkeys(job_ids):
-        queue, partition, local = split_job_id(job_id)
-        try:
-            done = talk(executor, deed(QueueKeys(settings().namespace, queue, partition), local))
-        except (NotFound, Refused) as error:
-            errors.append(error)
-            continue
-        rows.append(tell(job_id, done))
-    if settings().as_json:
-        show.document(document, **{field: rows})
-    fail_by(errors)
+    queue, partition, local = split_job_id(job_id)
+    return QueueKeys(settings().namespace, queue, partition), local

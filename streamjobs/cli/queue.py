@@ -6,9 +6,8 @@ import click
 
 from streamjobs.cli import params, show
 from streamjobs.cli.commands import Group
-from streamjobs.cli.endings import fail_by
+from streamjobs.cli.each import Row, each
 from streamjobs.cli.settings import settings
-from streamjobs.core.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,23 +60,10 @@ def resume(queues: tuple[str, ...]) -> None:
 def _each(
     schema: str, move: "Callable[[str, str], Talk[bool]]", queues: tuple[str, ...], done: str, unchanged: str
 ) -> None:
-    """Do the same to each queue; those that are not there are named, the others have it done all the same."""
-    from streamjobs.client.talk import talk
+    def tell(name: str, changed: bool) -> tuple[str, Row]:
+        return f"{done} {name}" if changed else f"{name} {unchanged}", {"queue": name, "changed": changed}
 
-    executor, _ = settings().reach()
-    rows, errors = [], []
-    for name in dict.fromkeys(queues):
-        try:
-            changed = talk(executor, move(settings().namespace, name))
-        except NotFound as error:
-            errors.append(error)
-            continue
-        rows.append({"queue": name, "changed": changed})
-        if not settings().as_json:
-            show.line(f"{done} {name}" if changed else f"{name} {unchanged}")
-    if settings().as_json:
-        show.document(schema, queues=rows)
-    fail_by(errors)
+    each(schema, "queues", queues, lambda name: move(settings().namespace, name), tell)
 
 
 @queue.command("limit")
