@@ -18,7 +18,7 @@ def documents(line: Line) -> list[dict[str, Any]]:
     found.append(line.json("enqueue", "-A", APP, "tests.greet", "Ada", "--count", "3"))
     found.append(line.json("enqueue", "-A", APP, "tests.greet", "Ada", "--delay", "1h"))
     later = found[-1]["jobs"][0]["id"]
-    found.append(line.json("job", "show", later))
+    found += [line.json("job", "show", later), line.json("job", "list")]
     found.append(line.json("job", "reschedule", later, "--delay", "2h"))
     found.append(line.json("job", "cancel", later))
     dead = line.enqueue("tests.fail", "x", "--dedupe-key", "d")
