@@ -1,10 +1,11 @@
-"""`streamjobs queue`: show queues, limit them, stop them and let them go on."""
+"""`streamjobs queue`: show queues, limit them, stop them and let them go on, empty and delete them."""
 
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 from streamjobs.cli import params, show
+from streamjobs.cli.clear import delete, purge
 from streamjobs.cli.commands import Group
 from streamjobs.cli.each import Row, each
 from streamjobs.cli.settings import settings
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.group("queue", cls=Group)
 def queue() -> None:
-    """Show queues, limit them, stop them and let them go on."""
+    """Show queues, limit them, stop them and let them go on, empty and delete them."""
 
 
 @queue.command("list")
@@ -116,3 +117,7 @@ def limit(
         for one in found
     ]
     show.Table("LIMIT", "~KIND", "KEY", "TO", "SET BY", ">WAITING").print(rows)
+
+
+queue.add_command(purge)
+queue.add_command(delete)

@@ -64,6 +64,7 @@ MOVES: dict[str, frozenset[Move]] = {
     "replay": frozenset({(State.DEAD, State.WAITING)}),
     "purge": frozenset({(State.DEAD, None)}),
     "retire": frozenset(),
+    "delete": frozenset(),
     "lookup": frozenset(),
     "probe": frozenset(),
 }

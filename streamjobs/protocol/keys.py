@@ -122,6 +122,11 @@ class QueueKeys:
         own = (self.line, self.slots, self.wake, self.gone, self.tats, self.limits)
         return (*own, self.config, self.released, self.bell)
 
+    @property
+    def named(self) -> dict[str, str]:
+        """Every key of the queue that has a name of its own: not those of single jobs, producers, minutes."""
+        return {name: self.base + name for name in _KINDS}
+
     @cached_property
     def done(self) -> str:
         """The channel on which ids of ended jobs with a result wish are published."""

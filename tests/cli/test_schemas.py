@@ -35,7 +35,8 @@ def documents(line: Line) -> list[dict[str, Any]]:
     found.append(line.json("dead", "purge", "--yes"))
     found.append(line.json("job", "show", dead))
     found += [line.json("queue", "pause", "math"), line.json("queue", "resume", "math")]
-    return found + cron_documents(line)
+    found += cron_documents(line)
+    return [*found, line.json("queue", "purge", "math", "--yes"), line.json("queue", "delete", "math", "--dry-run")]
 
 
 def cron_documents(line: Line) -> list[dict[str, Any]]:

@@ -1,16 +1,19 @@
 """Listings of live jobs: all of a state, in the order in which they start, a page at a time."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from streamjobs.client.talk import talk
 from streamjobs.core.errors import InvalidOption, NotFound
-from streamjobs.operate import live
+from streamjobs.operate import jobs, limits, live
 from streamjobs.operate.live import Cursor, Listing, Live, Selection
 from streamjobs.operate.queues import several
 from streamjobs.protocol import intake, upkeep
+from streamjobs.protocol.calls import Request
 from streamjobs.protocol.keys import QueueKeys
+from tests.operate.driven import calls, driven
 from tests.store.support import Store, death, delayed, job, job_of, later
 
 ALL = Selection()
@@ -167,17 +170,14 @@ def test_times_are_those_of_the_enqueue(joined: Store) -> None:
 
 def test_jobs_that_left_the_state_meanwhile_are_left_out(joined: Store) -> None:
     [one, two] = joined.add(2)
-    conversation = live.listing(joined.keys.namespace, ["q"], [Live.WAITING], ALL)
-    step = next(conversation)
-    found = None
-    try:
-        while True:
-            # Once what is there was read, and before it is looked up.
-            if any(getattr(request, "script", "") == "lookup" for request in step):  # type: ignore[union-attr]
-                joined.cancel(one)
-            step = conversation.send(joined.executor.run_all(step))  # type: ignore[arg-type]
-    except StopIteration as end:
-        found = end.value
+    part = live.listing(joined.keys.namespace, ["q"], [Live.WAITING], ALL)
+
+    def before(requests: list[Request[Any]]) -> None:
+        # Once what is there was read, and before it is looked up.
+        if calls(requests, "lookup"):
+            joined.cancel(one)
+
+    found = driven(joined.executor, part, before)
 
     assert ids(found) == [two]
 
@@ -211,15 +211,10 @@ def test_what_a_page_costs_does_not_depend_on_what_waits(joined: Store) -> None:
     """Requests, that is: each is bounded by the size of the page."""
 
     def requests() -> int:
-        count = 0
-        conversation = live.listing(joined.keys.namespace, ["q"], list(Live), ALL, limit=10)
-        step = next(conversation)
-        try:
-            while True:
-                count += len(step)  # type: ignore[arg-type]
-                step = conversation.send(joined.executor.run_all(step))  # type: ignore[arg-type]
-        except StopIteration:
-            return count
+        counts: list[int] = []
+        part = live.listing(joined.keys.namespace, ["q"], list(Live), ALL, limit=10)
+        driven(joined.executor, part, lambda requests: counts.append(len(requests)))
+        return sum(counts)
 
     joined.add(100)
     few = requests()
@@ -239,8 +234,6 @@ def test_queues_are_those_named_or_all(joined: Store) -> None:
 
 
 def test_a_parked_job_knows_what_it_waits_for(joined: Store) -> None:
-    from streamjobs.operate import jobs, limits
-
     joined.add(3)
     claims = joined.claim()
     joined.admit(*claims, lanes=("c:k:mail n 0", "c:q"), limits={"c:k:mail n": "5", "c:q": "1"})
@@ -255,8 +248,6 @@ def test_a_parked_job_knows_what_it_waits_for(joined: Store) -> None:
 
 
 def test_a_parked_job_waits_for_its_own_value_of_a_key(joined: Store) -> None:
-    from streamjobs.operate import jobs, limits
-
     joined.enqueue(job(7), job(7))
     claims = joined.claim()
     joined.admit(*claims, lanes=("c:k:mail n 7",), limits={"c:k:mail n": "1"})

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.cron import Cron, Due, Every, Turn
 from streamjobs.core.job import Claim, Job, Meta
-from streamjobs.protocol import crons, effects, intake, lanes, leases, server, settle, upkeep
+from streamjobs.protocol import crons, effects, intake, lanes, leases, queues, server, settle, upkeep
 from streamjobs.protocol.calls import Call, Command
 from streamjobs.protocol.intake import Batch
 from streamjobs.protocol.keys import QueueKeys
@@ -241,6 +241,8 @@ def slots() -> Iterator[Step]:
     yield "an operator resumes it", crons.resume(KEYS, "report", AT + 270_001)
     yield "where it stands", crons.rows(KEYS)
     yield "a reads", read("a")
+    spared = [settle.Ending(b"", 0, "4000000000000-15")]
+    yield "an operator spares what runs", settle.cancel(KEYS, settle.SPARING, spared, clock())
     yield "a completes it", settle.complete(KEYS, [settle.Finished("page", plain=[b"4000000000000-15"])], clock())
 
 
@@ -250,6 +252,17 @@ def farewell() -> Iterator[Step]:
     yield "the counts", command("HMGET", KEYS.totals, *"enqueued done dead replayed cancelled purged".split())
 
 
+def departure() -> Iterator[Step]:
+    """The queue itself goes; its last id lies far ahead of the clock."""
+
+    def delete(later_ms: int) -> Call[queues.Deleted]:
+        return queues.delete(KEYS, served=False, gone_ms=15_000, clock=clock(later_ms))
+
+    yield "ids of the queue made anew could repeat", delete(0)
+    yield "now they cannot", delete(4_000_000_001_000 - AT)
+    yield "it is gone", command("EXISTS", KEYS.stream)
+
+
 def steps() -> list[Step]:
     """Return the whole life, each step with what it shows."""
-    return [*beginning(), *intakes(), *settlements(), *takeovers(), *endings(), *slots(), *farewell()]
+    return [*beginning(), *intakes(), *settlements(), *takeovers(), *endings(), *slots(), *farewell(), *departure()]
