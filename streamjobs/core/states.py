@@ -64,6 +64,8 @@ MOVES: dict[str, frozenset[Move]] = {
     "replay": frozenset({(State.DEAD, State.WAITING)}),
     "purge": frozenset({(State.DEAD, None)}),
     "retire": frozenset(),
+    "report": frozenset(),
+    "order": frozenset(),
     "delete": frozenset(),
     "lookup": frozenset(),
     "probe": frozenset(),

@@ -154,6 +154,13 @@ class QueueKeys:
         return f"{self.tag}:{local_id}"
 
 
+def worker(namespace: str, consumer: str) -> str:
+    """Return the key under which a worker tells of itself, and is told orders: outside the tags, since it may serve
+    many queues.
+    """
+    return f"{namespace}:worker:{consumer}"
+
+
 def queues(namespace: str) -> str:
     """Return the key of the set of queue names: outside the tags, so no script touches it."""
     return f"{namespace}:queues"
@@ -188,7 +195,9 @@ _KINDS = {
 }
 _PREFIXES = ("dedupe:", "once:", "producer:", "result:", "metrics:")
 _KEY = re.compile(
-    r"[A-Za-z0-9_.-]{1,64}:(?:\{[A-Za-z0-9_.-]{1,64}(?:/\d+)?\}:(?P<name>.+)|(?P<queues>queues))\Z", re.DOTALL
+    r"[A-Za-z0-9_.-]{1,64}:"
+    r"(?:\{[A-Za-z0-9_.-]{1,64}(?:/\d+)?\}:(?P<name>.+)|(?P<queues>queues)|(?P<worker>worker):.+)\Z",
+    re.DOTALL,
 )
 
 
@@ -197,8 +206,8 @@ def describe(key: str) -> str | None:
     match = _KEY.match(key)
     if not match:
         return None
-    if match["queues"]:
-        return "queues"
+    if apart := match["queues"] or match["worker"]:
+        return apart
     name = match["name"]
     if name in _KINDS:
         return name

@@ -2,12 +2,13 @@
 
 from time import monotonic
 
+from streamjobs.worker.clock import BEAT_S
 from streamjobs.worker.execution import Ending, Execution
 from streamjobs.worker.run import Runner
 from streamjobs.worker.start import Starter
 from streamjobs.worker.station import Station
 
-EVERY_S = 0.1
+EVERY_S = BEAT_S
 
 
 class Deadlines:

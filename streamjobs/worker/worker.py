@@ -20,6 +20,7 @@ from streamjobs.core.registry import Handler
 from streamjobs.core.subscription import Subscription, weight_of
 from streamjobs.protocol import leases
 from streamjobs.protocol.keys import QueueKeys
+from streamjobs.protocol.workers import QUIET, RUN, STOP
 from streamjobs.worker.burst import Burst
 from streamjobs.worker.check import check
 from streamjobs.worker.cron import Scheduler
@@ -30,6 +31,8 @@ from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.lease import LeaseKeeper
 from streamjobs.worker.promote import LONGEST_S, Promoter
 from streamjobs.worker.quarantine import Quarantine
+from streamjobs.worker.quiet import Quiet
+from streamjobs.worker.report import Reporter, reporting
 from streamjobs.worker.run import Runner
 from streamjobs.worker.service import HEALABLE, Backoff, Service, run_service, until
 from streamjobs.worker.settle import Settler
@@ -46,6 +49,13 @@ Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 
 class Worker:
     """Claims and runs the jobs of some queues until `stop`. Made by `StreamJobs.worker`."""
+
+    ordered = ""
+    """The last order that it was given (`quiet`, `run` or `stop`); "" for none."""
+    _watchdog: Watchdog | None = None
+    _quiet: Quiet | None = None
+    _starts_quiet = False
+    _ended = False
 
     def __init__(
         self,
@@ -70,8 +80,6 @@ class Worker:
         self._options = options
         self._lifespan = lifespan
         self._rules = rules
-        self._watchdog: Watchdog | None = None
-        self._ended = False
         # Who only runs what there is, or only suspects, leaves the slots to others.
         schedules = not options.burst and duty is not Duty.SUSPECTS
         self._crons = [cron for cron in crons if schedules and weight_of(cron.job.queue, queues)]
@@ -92,6 +100,19 @@ class Worker:
         """Set once the server has been reached and jobs are being fetched."""
         self.on_left: Callable[[], None] = lambda: None
         """Called after each suspect that was left to another process."""
+        self.on_order: Callable[[str], None] = lambda word: None
+        """Called with the word of each order, before it is followed."""
+
+    @property
+    def state(self) -> str:
+        """`starting`, `running`, `quiet` (it starts nothing), `stopping` or `ended`."""
+        if self._ended:
+            return "ended"
+        if self._stopping.is_set():
+            return "stopping"
+        if not self.ready.is_set():
+            return "starting"
+        return "quiet" if self._quiet and self._quiet.on else "running"
 
     @property
     def live(self) -> bool:
@@ -108,6 +129,27 @@ class Worker:
         if self._watchdog is None or self._stopping.is_set():
             return ""
         return self._watchdog.trouble
+
+    def quiet(self) -> None:
+        """Start nothing more until `go_on`: what runs goes on, what was claimed beside goes to others at once.
+
+        From the worker's own event loop; harmless to repeat, or before it runs.
+        """
+        self._starts_quiet = True
+        if self._quiet:
+            self._quiet.begin()
+
+    def go_on(self) -> None:
+        """Start jobs again, after `quiet`."""
+        self._starts_quiet = False
+        if self._quiet:
+            self._quiet.end()
+
+    def _obey(self, word: str) -> None:
+        """Follow an operator's order."""
+        self.ordered = word
+        self.on_order(word)
+        {QUIET: self.quiet, RUN: self.go_on, STOP: self.stop}[word]()
 
     def stop(self) -> None:
         """Start nothing more, give running handlers the grace time, then end. Harmless to repeat."""
@@ -213,22 +255,21 @@ class Worker:
         starter = Starter(station, runner, settler, self._duty, self.on_left)
         fetcher, promoter = self._fetching(reader, sleeper, starter, runner)
         self._watchdog = Watchdog(station, fetcher, starter, runner, keeper)
-        upkeep = Upkeep(station, self._handlers, self._bounds)
-        services: list[Service] = [Deadlines(station, runner, starter), upkeep, self._watchdog]
-        if self._patterns:
-            self._discovery.found = fetcher.nudge
-            services.append(self._discovery)
-        if self._crons:
-            services.append(Scheduler(station, self._crons))
+        self._quiet = quiet = Quiet(station, starter, fetcher, promoter)
+        if self._starts_quiet:
+            quiet.begin()
+        services: list[Service] = [Deadlines(station, runner, starter), self._watchdog]
         if options.burst:
             services.append(Burst(station, fetcher, starter, settler, self.stop))
-        tasks = [self._spawn(service) for service in services]
+        tasks = [self._spawn(service) for service in services + self._upkeep(fetcher)]
+        # Only who shows itself to its queues, as promoters do, can be found.
+        told = [await stack.enter_async_context(self._reporting(runner, settler))] if promoter else []
         fetching = self._spawn(fetcher)
         promoting = self._spawn(promoter) if promoter else fetching
         names = ", ".join([one.pattern for one in self._patterns] + [queue.keys.queue for queue in self._queues])
         log.info("worker %s serves %s with %d slots", self.consumer, names, options.concurrency)
         self.ready.set()
-        watched: list[asyncio.Future[Any]] = [*tasks, fetching, promoting, settler.broken]
+        watched: list[asyncio.Future[Any]] = [*tasks, *told, fetching, promoting, settler.broken]
         stopped = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([*watched, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -238,6 +279,7 @@ class Worker:
             raise
         finally:
             self._stopping.set()
+            await quiet.close()
             ending = WindDown(station, self._aborting, settler, runner, starter)
             if promoter:
                 await ending.give_up_bell(promoter, promoting)
@@ -247,6 +289,21 @@ class Worker:
             if future.done() and not future.cancelled() and (error := future.exception()):
                 raise error
         return clean
+
+    def _upkeep(self, fetcher: Fetcher) -> list[Service]:
+        """Return the services that have nothing to do with single claims."""
+        services: list[Service] = [Upkeep(self._station, self._handlers, self._bounds)]
+        if self._patterns:
+            self._discovery.found = fetcher.nudge
+            services.append(self._discovery)
+        if self._crons:
+            services.append(Scheduler(self._station, self._crons))
+        return services
+
+    def _reporting(self, runner: Runner, settler: Settler) -> "AbstractAsyncContextManager[asyncio.Task[None]]":
+        supervised = self._duty is not Duty.ALL
+        reporter = Reporter(self._station, runner, settler, lambda: self.state, self._obey, supervised=supervised)
+        return reporting(reporter, self._station)
 
     def _fetching(
         self, reader: AsyncExecutor, sleeper: AsyncExecutor, starter: Starter, runner: Runner
@@ -291,6 +348,10 @@ async def running(worker: Worker) -> AsyncIterator[Worker]:
     Raises:
         whatever ended the worker before.
     """
+
+    def tell(ended: "asyncio.Task[bool]") -> None:
+        _tell_of_an_early_end(worker, ended)
+
     task = asyncio.create_task(worker.run(), name="streamjobs-worker")
     ready = asyncio.create_task(worker.ready.wait())
     try:
@@ -298,19 +359,22 @@ async def running(worker: Worker) -> AsyncIterator[Worker]:
         if task.done():
             # It has ended before it was ready: raises why.
             task.result()
-        task.add_done_callback(_tell_of_an_early_end)
+        task.add_done_callback(tell)
         yield worker
     except asyncio.CancelledError:
         worker.abort()
         raise
     finally:
         ready.cancel()
-        task.remove_done_callback(_tell_of_an_early_end)
+        task.remove_done_callback(tell)
         worker.stop()
         await task
 
 
-def _tell_of_an_early_end(task: "asyncio.Task[bool]") -> None:
+def _tell_of_an_early_end(worker: Worker, task: "asyncio.Task[bool]") -> None:
     """Log that a worker ended beside code that goes on; the block's end raises it only then."""
     error = None if task.cancelled() else task.exception()
-    log.error("the worker has ended before it was stopped: %r", error)
+    if error is None and worker.ordered == STOP:
+        log.info("worker %s has ended, as it was ordered; what runs beside it goes on", worker.consumer)
+    else:
+        log.error("the worker has ended before it was stopped: %r", error)

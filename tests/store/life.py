@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.cron import Cron, Due, Every, Turn
 from streamjobs.core.job import Claim, Job, Meta
-from streamjobs.protocol import crons, effects, intake, lanes, leases, queues, server, settle, upkeep
+from streamjobs.protocol import crons, effects, intake, lanes, leases, queues, server, settle, upkeep, workers
 from streamjobs.protocol.calls import Call, Command
 from streamjobs.protocol.intake import Batch
 from streamjobs.protocol.keys import QueueKeys
@@ -252,6 +252,16 @@ def farewell() -> Iterator[Step]:
     yield "the counts", command("HMGET", KEYS.totals, *"enqueued done dead replayed cancelled purged".split())
 
 
+def orders() -> Iterator[Step]:
+    note = workers.Note("host", 7, state="running", queues=("mail",), serves=1, slots=10)
+    yield "a worker tells of itself", workers.report("conf", "a", note)
+    yield "an operator orders it to be quiet", workers.order("conf", "a", "quiet", "c0ffee")
+    yield "it hears that when it tells again", workers.report("conf", "a", note)
+    yield "what it has told", workers.told("conf", "a")
+    yield "at its end it is forgotten", workers.forget("conf", "a")
+    yield "nobody is there to be ordered", workers.order("conf", "a", "stop", "ab")
+
+
 def departure() -> Iterator[Step]:
     """The queue itself goes; its last id lies far ahead of the clock."""
 
@@ -265,4 +275,14 @@ def departure() -> Iterator[Step]:
 
 def steps() -> list[Step]:
     """Return the whole life, each step with what it shows."""
-    return [*beginning(), *intakes(), *settlements(), *takeovers(), *endings(), *slots(), *farewell(), *departure()]
+    return [
+        *beginning(),
+        *intakes(),
+        *settlements(),
+        *takeovers(),
+        *endings(),
+        *slots(),
+        *farewell(),
+        *orders(),
+        *departure(),
+    ]
