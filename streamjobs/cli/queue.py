@@ -8,6 +8,7 @@ from streamjobs.cli import params, show
 from streamjobs.cli.clear import delete, purge
 from streamjobs.cli.commands import Group
 from streamjobs.cli.each import Row, each
+from streamjobs.cli.overview import LIMIT_HEADINGS, limit_cells, show_
 from streamjobs.cli.settings import settings
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ def list_() -> None:
         show.line(name)
     if not names:
         show.note(f"no queues in namespace {settings().namespace}: nothing was enqueued and no worker came yet")
+
+
+queue.add_command(show_)
 
 
 @queue.command("pause")
@@ -112,11 +116,7 @@ def limit(
     if not found:
         show.note(f"queue {name} has no limits")
         return
-    rows = [
-        (one.limits, one.kind or "all", one.key, str(one), "operator" if one.by_operator else "code", str(one.waiting))
-        for one in found
-    ]
-    show.Table("LIMIT", "~KIND", "KEY", "TO", "SET BY", ">WAITING").print(rows)
+    show.Table(*LIMIT_HEADINGS).print(map(limit_cells, found))
 
 
 queue.add_command(purge)

@@ -104,6 +104,8 @@ class LimitStatus(msgspec.Struct, frozen=True):
     """Set at run time; else as the workers' code has it."""
     waiting: int = 0
     """Jobs that wait for it; of max_waiting, that wait in the queue."""
+    code: str = ""
+    """What the workers' code says instead, where an operator has set something; "" for nothing."""
 
     def __str__(self) -> str:
         if self.off:
@@ -119,7 +121,10 @@ def current(keys: QueueKeys) -> Talk[list[LimitStatus]]:
     values = code | overrides
     bases = sorted(values)
     counts = yield [lanes.waiting(keys, base) for base in bases]
-    found = [_status(base, values[base], base in overrides, count) for base, count in zip(bases, counts, strict=True)]
+    found = []
+    for base, count in zip(bases, counts, strict=True):
+        instead = str(_status(base, code[base], False, 0)) if base in overrides and base in code else ""
+        found.append(_status(base, values[base], base in overrides, count, instead))
     return found + (yield from _max_waiting(keys))
 
 
@@ -190,11 +195,12 @@ def _max_waiting(keys: QueueKeys) -> Talk[list[LimitStatus]]:
             off=off,
             by_operator=bool(by_operator),
             waiting=now.queues[0].waiting,
+            code=code if by_operator else "",
         )
     ]
 
 
-def _status(base: str, value: str, by_operator: bool, waiting: int) -> LimitStatus:
+def _status(base: str, value: str, by_operator: bool, waiting: int, code: str = "") -> LimitStatus:
     first, _, interval = ("0", "", "") if value == lanes.OFF else value.partition(" ")
     rate = base.startswith("r")
     return LimitStatus(
@@ -207,4 +213,5 @@ def _status(base: str, value: str, by_operator: bool, waiting: int) -> LimitStat
         off=value == lanes.OFF,
         by_operator=by_operator,
         waiting=waiting,
+        code=code,
     )

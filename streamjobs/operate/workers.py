@@ -129,7 +129,7 @@ def order(
     names: Sequence[str],
     word: str,
     *,
-    within_s: float = WITHIN_S,
+    within_s: float | None = None,
     tell: Callable[[Taken], None] = lambda taken: None,
 ) -> Talk[list[Taken]]:
     """Order workers to be quiet, to run again, or to stop, and wait until each has taken that.
@@ -138,7 +138,7 @@ def order(
         namespace: where they are.
         names: their full names.
         word: `quiet`, `run` or `stop`.
-        within_s: how long it is waited.
+        within_s: how long it is waited; default 12 s.
         tell: called with each worker as soon as it has taken the order.
 
     Returns:
@@ -155,7 +155,7 @@ def order(
             # It tells nothing, and hears nothing; one that has ended needs no order to stop.
             done.append(Taken(name, False))
     taken: list[Taken] = []
-    until = monotonic() + within_s
+    until = monotonic() + (WITHIN_S if within_s is None else within_s)
     while left:
         replies: list[workers.Told] = yield [workers.told(namespace, one) for one in left]
         for name, reply in zip(left, replies, strict=True):
@@ -204,8 +204,9 @@ def prune(namespace: str, queues: Sequence[str] = (), *, dry_run: bool = False) 
         forgotten = len(dead)
         if not dry_run:
             keys = QueueKeys(namespace, name)
-            counts = yield [leases.retire(keys, dead[at : at + MOST]) for at in range(0, len(dead), MOST)]
-            forgotten = sum(counts)
+            # Where the group is lost, they are forgotten once a worker has made it anew.
+            counts = yield Leniently([leases.retire(keys, dead[at : at + MOST]) for at in range(0, len(dead), MOST)])
+            forgotten = sum(or_else(count, 0) for count in counts)
         pruned.append(Pruned(name, forgotten, holding))
     if not dry_run:
         yield [workers.forget(namespace, one.name) for one in known.workers if not one.live]
