@@ -214,7 +214,7 @@ class Worker:
         fetcher, promoter = self._fetching(reader, sleeper, starter, runner)
         self._watchdog = Watchdog(station, fetcher, starter, runner, keeper)
         upkeep = Upkeep(station, self._handlers, self._bounds)
-        services: list[Service] = [Deadlines(station, runner, starter), upkeep, self._watchdog]
+        services: list[Service] = [Deadlines(station, runner, starter), upkeep, self._watchdog, settler.times]
         if self._patterns:
             self._discovery.found = fetcher.nudge
             services.append(self._discovery)
