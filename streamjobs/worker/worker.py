@@ -258,7 +258,7 @@ class Worker:
         self._quiet = quiet = Quiet(station, starter, fetcher, promoter)
         if self._starts_quiet:
             quiet.begin()
-        services: list[Service] = [Deadlines(station, runner, starter), self._watchdog]
+        services: list[Service] = [Deadlines(station, runner, starter), self._watchdog, settler.times]
         if options.burst:
             services.append(Burst(station, fetcher, starter, settler, self.stop))
         tasks = [self._spawn(service) for service in services + self._upkeep(fetcher)]
