@@ -14,11 +14,12 @@ from streamjobs.client.connect import REPLY_SECONDS
 from streamjobs.client.sync import SyncExecutor
 from streamjobs.core.classify import Rule
 from streamjobs.core.cron import Cron
+from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.limits import Bound, Limit
 from streamjobs.core.options import WorkerOptions
 from streamjobs.core.registry import Handler
 from streamjobs.core.subscription import Subscription, weight_of
-from streamjobs.protocol import leases
+from streamjobs.protocol import leases, upkeep
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker.burst import Burst
 from streamjobs.worker.check import check
@@ -28,6 +29,7 @@ from streamjobs.worker.discovery import Discovery
 from streamjobs.worker.execution import Access, Ending, Execution, WorkerQueue
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.lease import LeaseKeeper
+from streamjobs.worker.probes import health_pages, serving
 from streamjobs.worker.promote import LONGEST_S, Promoter
 from streamjobs.worker.quarantine import Quarantine
 from streamjobs.worker.run import Runner
@@ -109,6 +111,18 @@ class Worker:
             return ""
         return self._watchdog.trouble
 
+    async def unready(self) -> str:
+        """Return why it cannot take jobs now; "" while it can: it has joined its queues, and the server answers."""
+        if self._stopping.is_set() or self._ended:
+            return "it has ended" if self._ended else "it is stopping"
+        if not self.ready.is_set():
+            return "it has not joined its queues yet"
+        try:
+            await self._station.executor.run(upkeep.server_time())
+        except StreamJobsError as error:
+            return str(error)
+        return self.trouble
+
     def stop(self) -> None:
         """Start nothing more, give running handlers the grace time, then end. Harmless to repeat."""
         self._stopping.set()
@@ -125,11 +139,14 @@ class Worker:
             Rejected: the server is too old, or refuses what the worker must do (password, rights, a key of a
                 wrong type).
             Refused: the server deletes jobs when its memory is full, and `allow_eviction` is not set.
+            InvalidOption: it cannot listen at a port that it was given.
         """
+        pages = health_pages(lambda: self.trouble, self.unready)
         try:
-            if not await self._join():
-                return True
-            return await self._work()
+            async with serving({"health_port": (self._options.health_port, pages)}):
+                if not await self._join():
+                    return True
+                return await self._work()
         finally:
             self._ended = True
 
@@ -213,8 +230,8 @@ class Worker:
         starter = Starter(station, runner, settler, self._duty, self.on_left)
         fetcher, promoter = self._fetching(reader, sleeper, starter, runner)
         self._watchdog = Watchdog(station, fetcher, starter, runner, keeper)
-        upkeep = Upkeep(station, self._handlers, self._bounds)
-        services: list[Service] = [Deadlines(station, runner, starter), upkeep, self._watchdog]
+        services: list[Service] = [Deadlines(station, runner, starter), self._watchdog]
+        services.append(Upkeep(station, self._handlers, self._bounds))
         if self._patterns:
             self._discovery.found = fetcher.nudge
             services.append(self._discovery)
