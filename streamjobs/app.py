@@ -332,6 +332,7 @@ class StreamJobs:
             crons=list(self.registry.crons().values()),
             limits={name: queue.limits for name, queue in self._queues.items()},
             bounds=self.registry.bounds,
+            meter=self.registry.meter,
             duty=duty,
         )
 

@@ -1,7 +1,7 @@
 """Metrics as text, in the format that Prometheus reads (0.0.4). Pure."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -19,7 +19,7 @@ class Family(msgspec.Struct, frozen=True):
     type: str
     """gauge or counter."""
     help: str
-    samples: list[tuple[dict[str, str], float]]
+    samples: Sequence[tuple[dict[str, str], float]]
 
 
 def exposition(families: Iterable[Family]) -> str:

@@ -222,6 +222,7 @@ class WorkerKeywords(TypedDict, total=False):
     strict: bool
     allow_eviction: bool
     health_port: int | str | None
+    metrics_port: int | str | None
 
 
 class WorkerOptions(_Options, frozen=True):
@@ -245,6 +246,9 @@ class WorkerOptions(_Options, frozen=True):
     health_port: int | str | None = None
     """Serve `/livez` and `/readyz`: at a port of this machine alone, `HOST:PORT`, or `:PORT` for all interfaces."""
 
+    metrics_port: int | str | None = None
+    """Serve `/metrics` for Prometheus likewise; it may be the same place."""
+
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= 100_000:
             raise InvalidOption(f"concurrency={self.concurrency!r}: use 1 to 100000")
@@ -256,8 +260,9 @@ class WorkerOptions(_Options, frozen=True):
             ("block", 10, 60_000),
         ):
             names.milliseconds(getattr(self, name), name, low_ms=low_ms, high_ms=high_ms)
-        if self.health_port is not None:
-            parse_address(self.health_port, "health_port")
+        for name in ("health_port", "metrics_port"):
+            if (place := getattr(self, name)) is not None:
+                parse_address(place, name)
 
     def ms(self, name: str) -> int:
         """Return one of the durations in milliseconds."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
+from typing import TypeAlias
 
 from streamjobs.core.addresses import Address, parse_address
 from streamjobs.core.errors import InvalidOption
@@ -15,6 +16,10 @@ log = logging.getLogger("streamjobs.worker")
 
 ANSWER_S = 0.8
 """How long the server has to answer for a worker to be ready: probes wait for a second, unless told otherwise."""
+
+
+Pages: TypeAlias = Mapping[str, tuple[int | str | None, Mapping[str, Render]]]
+"""By the name of the option that asks for them, an address (None: not asked for) and pages."""
 
 
 def health_pages(trouble: Callable[[], str], unready: Callable[[], Awaitable[str]]) -> dict[str, Render]:
@@ -43,11 +48,8 @@ def _verdict(why_not: str) -> Page:
 
 
 @asynccontextmanager
-async def serving(wanted: Mapping[str, tuple[int | str | None, Mapping[str, Render]]]) -> AsyncIterator[None]:
+async def serving(wanted: Pages) -> AsyncIterator[None]:
     """Serve pages while the block runs; those of one address together.
-
-    Args:
-        wanted: by the name of the option that asks for them, the address (None: not asked for) and the pages.
 
     Raises:
         InvalidOption: an address cannot be had.

@@ -16,6 +16,7 @@ from streamjobs.core.classify import Rule
 from streamjobs.core.cron import Cron
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.limits import Bound, Limit
+from streamjobs.core.meter import Meter
 from streamjobs.core.options import WorkerOptions
 from streamjobs.core.registry import Handler
 from streamjobs.core.subscription import Subscription, weight_of
@@ -23,16 +24,18 @@ from streamjobs.protocol import leases, upkeep
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker.burst import Burst
 from streamjobs.worker.check import check
+from streamjobs.worker.count import AtWork, CountingSettler
 from streamjobs.worker.cron import Scheduler
 from streamjobs.worker.deadlines import Deadlines
 from streamjobs.worker.discovery import Discovery
 from streamjobs.worker.execution import Access, Ending, Execution, WorkerQueue
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.lease import LeaseKeeper
-from streamjobs.worker.probes import health_pages, serving
+from streamjobs.worker.probes import Pages, health_pages, serving
 from streamjobs.worker.promote import LONGEST_S, Promoter
 from streamjobs.worker.quarantine import Quarantine
 from streamjobs.worker.run import Runner
+from streamjobs.worker.scrape import metrics_pages
 from streamjobs.worker.service import HEALABLE, Backoff, Service, run_service, until
 from streamjobs.worker.settle import Settler
 from streamjobs.worker.start import Duty, Starter
@@ -62,26 +65,26 @@ class Worker:
         crons: Sequence[Cron] = (),
         limits: Mapping[str, tuple[Limit, ...]] | None = None,
         bounds: Mapping[str, Bound] | None = None,
+        meter: Meter | None = None,
         duty: Duty = Duty.ALL,
     ) -> None:
         self._duty = duty
+        self._meter = meter or Meter()
         if duty is Duty.SUSPECTS:
             options = msgspec.structs.replace(options, concurrency=1, burst=False)
-        self._connections = connections
-        self._handlers = handlers
+        self._connections, self._handlers = connections, handlers
         self._options = options
-        self._lifespan = lifespan
-        self._rules = rules
+        self._lifespan, self._rules = lifespan, rules
         self._watchdog: Watchdog | None = None
         self._ended = False
         # Who only runs what there is, or only suspects, leaves the slots to others.
         schedules = not options.burst and duty is not Duty.SUSPECTS
         self._crons = [cron for cron in crons if schedules and weight_of(cron.job.queue, queues)]
-        self._stopping = asyncio.Event()
-        self._aborting = asyncio.Event()
+        self._stopping, self._aborting = asyncio.Event(), asyncio.Event()
         self._patterns = [one for one in queues if one.open]
         # Queues that fit a pattern are found when they are there; those of crons are to be made.
         named = [one.pattern for one in queues if not one.open] + [cron.job.queue for cron in self._crons]
+        self._meter.queues.update(named)
         self._limits, self._bounds = limits or {}, bounds or {}
         self._queues = [
             WorkerQueue(QueueKeys(namespace, name), options.ms("lease"), weight=weight_of(name, queues))
@@ -140,20 +143,27 @@ class Worker:
                 wrong type).
             Refused: the server deletes jobs when its memory is full, and `allow_eviction` is not set.
             InvalidOption: it cannot listen at a port that it was given.
+            MissingExtra: it is to serve metrics, and prometheus-client is not installed.
         """
-        pages = health_pages(lambda: self.trouble, self.unready)
         try:
-            async with serving({"health_port": (self._options.health_port, pages)}):
+            async with serving(self._pages()):
                 if not await self._join():
                     return True
                 return await self._work()
         finally:
             self._ended = True
 
+    def _pages(self) -> Pages:
+        health, metrics = self._options.health_port, self._options.metrics_port
+        return {
+            "health_port": (health, health_pages(lambda: self.trouble, self.unready)),
+            "metrics_port": (metrics, {} if metrics is None else metrics_pages(self._meter)),
+        }
+
     async def _work(self) -> bool:
         async with AsyncExitStack() as stack:
             state = await stack.enter_async_context(self._lifespan()) if self._lifespan else None
-            settler = Settler(self._station)
+            settler = CountingSettler(self._station, self._meter) if self._meter.on else Settler(self._station)
             runner = Runner(self._handlers, self._rules, settler, self._station.random)
             runner.state = state
             runner.access = Access(self._station.executor, self._connections.sync(), self.consumer)
@@ -229,6 +239,7 @@ class Worker:
         stack.push_async_callback(sleeper.aclose)
         starter = Starter(station, runner, settler, self._duty, self.on_left)
         fetcher, promoter = self._fetching(reader, sleeper, starter, runner)
+        stack.enter_context(self._meter.counting(AtWork(station, settler, runner, fetcher)))
         self._watchdog = Watchdog(station, fetcher, starter, runner, keeper)
         services: list[Service] = [Deadlines(station, runner, starter), self._watchdog]
         services.append(Upkeep(station, self._handlers, self._bounds))
