@@ -37,9 +37,10 @@ from streamjobs.protocol.keys import DEFAULT_NAMESPACE, QueueKeys
 from streamjobs.queue import Queue
 from streamjobs.senders import Senders
 from streamjobs.worker.context import Context
+from streamjobs.worker.embed import running
 from streamjobs.worker.process import leave, run_supervised, run_until_signalled
 from streamjobs.worker.start import Duty
-from streamjobs.worker.worker import Worker, running
+from streamjobs.worker.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -326,6 +327,7 @@ class StreamJobs:
             crons=list(self.registry.crons().values()),
             limits={name: queue.limits for name, queue in self._queues.items()},
             bounds=self.registry.bounds,
+            meter=self.registry.meter,
             duty=duty,
         )
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, Self, TypedDict
 import msgspec
 
 from streamjobs.core import names
+from streamjobs.core.addresses import parse_address
 from streamjobs.core.cron import CATCH_UPS, CatchUp
 from streamjobs.core.dedupe import Dedupe, check_mode
 from streamjobs.core.errors import InvalidOption
@@ -251,6 +252,8 @@ class WorkerKeywords(TypedDict, total=False):
     burst: bool
     strict: bool
     allow_eviction: bool
+    health_port: int | str | None
+    metrics_port: int | str | None
 
 
 class WorkerOptions(_Options, frozen=True):
@@ -271,6 +274,11 @@ class WorkerOptions(_Options, frozen=True):
     """Read a queue only when those given before it have no more; one passed over for long ages."""
     allow_eviction: bool = False
     """Start also on a server that deletes keys, and so jobs, when its memory is full."""
+    health_port: int | str | None = None
+    """Serve `/livez` and `/readyz`: at a port of this machine alone, `HOST:PORT`, or `:PORT` for all interfaces."""
+
+    metrics_port: int | str | None = None
+    """Serve `/metrics` for Prometheus likewise; it may be the same place."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= 100_000:
@@ -283,6 +291,9 @@ class WorkerOptions(_Options, frozen=True):
             ("block", 10, 60_000),
         ):
             names.milliseconds(getattr(self, name), name, low_ms=low_ms, high_ms=high_ms)
+        for name in ("health_port", "metrics_port"):
+            if (place := getattr(self, name)) is not None:
+                parse_address(place, name)
 
     def ms(self, name: str) -> int:
         """Return one of the durations in milliseconds."""

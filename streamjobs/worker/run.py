@@ -50,6 +50,8 @@ class Runner:
         """Handlers that were abandoned and have not ended."""
         self.finished = 0
         """Jobs that have ended here, whatever came of them, or were parked; grows for as long as the worker lives."""
+        self.dropped = 0
+        """Of those, the runs whose job had ended elsewhere, or another worker held: nothing is written of them."""
         self.on_end: Callable[[], None] = lambda: None
         """Called after each end, also of a handler that was abandoned, for whoever waits for a free slot."""
 
@@ -138,6 +140,7 @@ class Runner:
         if isinstance(outcome, Returned):
             self._returned(execution, outcome)
         elif execution.ending is Ending.LOST:
+            self.dropped += 1
             execution.queue.drop(execution)
             self._settler.vacate(execution)
         else:
