@@ -14,6 +14,7 @@ cli = Root(
         "job": ("streamjobs.cli.job", "job", "Look at single jobs, and cancel them."),
         "dead": ("streamjobs.cli.dead", "dead", "See, replay and purge dead jobs."),
         "cron": ("streamjobs.cli.cron", "cron", "See, run and pause crons."),
+        "doctor": ("streamjobs.cli.doctor", "doctor", "Look the server and the queues over."),
         "lua": ("streamjobs.cli.lua", "lua", "Show the scripts that the server runs."),
         "demo": ("streamjobs.cli.demo", "demo", "See it all at work on this machine's own Python."),
     },
