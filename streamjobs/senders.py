@@ -6,6 +6,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from streamjobs.client import Connections
+from streamjobs.core.limits import Bound
 from streamjobs.core.registry import Registry
 from streamjobs.handle import Handle, handle_of
 from streamjobs.producer.aio import AsyncProducer
@@ -30,9 +31,14 @@ class Senders:
         patience_s = min(ANSWER_S, timeout_s)
         self._executor = connections.aio(reply_s=patience_s)
         self._sync = SyncProducer[Handle[Any]](
-            connections.sync(reply_s=patience_s), namespace, self._make_handle, timeout_s, self._registry.bounds
+            connections.sync(reply_s=patience_s), namespace, self._make_handle, timeout_s, *self._said
         )
         self._aio: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncProducer[Handle[Any]]] = WeakKeyDictionary()
+
+    @property
+    def _said(self) -> tuple[dict[str, Bound], dict[str, tuple[str, ...]]]:
+        """What the code says of queues and of kinds; it may say more later."""
+        return self._registry.bounds, self._registry.secrets
 
     @property
     def _make_handle(self) -> Any:
@@ -48,7 +54,7 @@ class Senders:
         producer = self._aio.get(loop)
         if producer is None:
             producer = AsyncProducer[Handle[Any]](
-                self._executor, self._namespace, self._make_handle, self._timeout_s, self._registry.bounds
+                self._executor, self._namespace, self._make_handle, self._timeout_s, *self._said
             )
             self._aio[loop] = producer
         return producer

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from streamjobs.cli import show
+from streamjobs.cli.secrets import shown_body
 
 if TYPE_CHECKING:
     from streamjobs.core.job import Attempt
@@ -15,7 +16,7 @@ def dead_fields(job: "JobStatus") -> dict[str, Any]:
         "id": job.id,
         "queue": job.queue,
         "kind": job.kind,
-        **show.arguments(job.body),
+        **show.arguments(shown_body(job)),
         "reason": job.reason,
         "error": job.error,
         "attempts": job.attempt,
@@ -52,7 +53,7 @@ def job_fields(job: "JobStatus", *, holds: bool) -> dict[str, Any]:
         "queue": job.queue,
         "state": str(job.state),
         "kind": job.kind or None,
-        **(show.arguments(job.body) if known else nothing),
+        **(show.arguments(shown_body(job)) if known else nothing),
         "attempt": job.attempt or None,
         "retrying": job.retrying,
         "due": show.time_of(job.due_ms),
@@ -98,7 +99,7 @@ def _about(job: "JobStatus", now_ms: int) -> list[tuple[str, str]]:
         ("queue", job.queue),
         ("state", f"{job.state}{', retrying' if job.retrying else ''}"),
         ("kind", job.kind),
-        ("arguments", job.body.decode("utf-8", "backslashreplace")),
+        ("arguments", shown_body(job).decode("utf-8", "backslashreplace")),
         ("attempts" if job.died_ms else "attempt", str(job.attempt or "")),
         ("due", due),
         ("expires", show.time_of(job.expires_ms) or ""),

@@ -9,6 +9,7 @@ from streamjobs.cli import params, show
 from streamjobs.cli.commands import Group
 from streamjobs.cli.details import job_fields, print_job
 from streamjobs.cli.each import Row, each
+from streamjobs.cli.secrets import revealing
 from streamjobs.cli.settings import settings
 from streamjobs.core.errors import UsageError
 from streamjobs.core.names import split_job_id
@@ -24,6 +25,7 @@ def job() -> None:
 
 @job.command("show")
 @click.argument("job_id", type=params.job_id, metavar="ID")
+@revealing
 def show_(job_id: str) -> None:
     """Show where a job is, or how it ended."""
     from streamjobs.operate import jobs

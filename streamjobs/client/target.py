@@ -117,11 +117,12 @@ def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         _ = parts.port
-    except ValueError as error:
+    except ValueError:
+        # Not `from error`: a traceback would show its text, which has in it what was taken for a port.
         raise InvalidOption(
             f"cannot read the server URL {redact(url)}: host or port is malformed"
             " (percent-encode '@', ':', '/', '?' and '#' in a password)"
-        ) from error
+        ) from None
     if redact(url) == _UNREADABLE:
         raise InvalidOption(
             "cannot read the server URL: percent-encode '@', ':', '/', '?' and '#' in its password"

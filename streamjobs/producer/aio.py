@@ -13,6 +13,7 @@ from streamjobs.core.limits import Bound
 from streamjobs.producer.batching import Lane, Shipment
 from streamjobs.producer.cargo import Cargo
 from streamjobs.producer.sending import MakeHandle, Retry, Sender
+from streamjobs.protocol.secrets import Secrets
 
 H = TypeVar("H")
 
@@ -30,10 +31,11 @@ class AsyncProducer(Generic[H]):
         make_handle: MakeHandle[H],
         timeout_s: float,
         bounds: Mapping[str, Bound] | None = None,
+        secrets: Secrets | None = None,
     ) -> None:
-        """Make a producer; `timeout_s` and `bounds` as for `Sender`."""
+        """Make a producer; `timeout_s`, `bounds` and `secrets` as for `Sender`."""
         self._executor = executor
-        self._sender = Sender(namespace, make_handle, timeout_s, bounds)
+        self._sender = Sender(namespace, make_handle, timeout_s, bounds, secrets)
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
 
     async def enqueue(self, job: Job) -> H:
