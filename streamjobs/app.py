@@ -143,6 +143,7 @@ class StreamJobs:
         dedupe: Dedupe | None = None,
         rate: Rates = None,
         concurrency: Concurrencies = None,
+        redact: Sequence[str] | None = None,
     ) -> JobDecorator: ...
 
     def job(self, function: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
@@ -163,6 +164,7 @@ class StreamJobs:
             rate: how many may start in a time, over all workers of a queue; one `Rate`, or several with
                 different keys.
             concurrency: how many may run at once, likewise; a number stands for `Concurrency(number)`.
+            redact: arguments whose values the command line does not show to operators.
 
         Raises:
             InvalidOption: the name is taken, an argument's type cannot be encoded, an option is

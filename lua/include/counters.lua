@@ -10,13 +10,11 @@ local function counters(totals, base, now)
     if total ~= false then redis.call('HINCRBY', totals, field, n) end
     if not kind then return end
     local name = field .. ':' .. kind
-    if redis.call('HINCRBY', minute, name, n) ~= n then return end
-    -- The field is new, and so may be the hash.
-    redis.call('PEXPIRE', minute, 93600000)
-    if redis.call('HLEN', minute) > MOST_FIELDS then
-      redis.call('HDEL', minute, name)
-      redis.call('HINCRBY', minute, field .. ':_other', n)
+    if redis.call('HLEN', minute) >= MOST_FIELDS and redis.call('HEXISTS', minute, name) == 0 then
+      name = field .. ':_other'
     end
+    -- A field that is new may be the hash's first.
+    if redis.call('HINCRBY', minute, name, n) == n then redis.call('PEXPIRE', minute, 93600000) end
   end
 end
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from streamjobs.cli import show
+from streamjobs.cli.secrets import shown_body
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,7 @@ def dead_fields(job: "JobStatus") -> dict[str, Any]:
         "id": job.id,
         "queue": job.queue,
         "kind": job.kind,
-        **show.arguments(job.body),
+        **show.arguments(shown_body(job)),
         "reason": job.reason,
         "error": job.error,
         "attempts": job.attempt,
@@ -84,7 +85,7 @@ def job_fields(job: "JobStatus", *, holds: bool, waits: "Sequence[Wait]") -> dic
         "place": job.place or None,
         "entry": job.entry or None,
         "kind": job.kind or None,
-        **(show.arguments(job.body) if known else nothing),
+        **(show.arguments(shown_body(job)) if known else nothing),
         "enqueued": show.time_of(job.enqueued_ms),
         "attempt": job.attempt or None,
         "retrying": job.retrying,
@@ -155,7 +156,7 @@ def _about(job: "JobStatus", now_ms: int) -> list[tuple[str, str]]:
         ("state", f"{job.state}{', retrying' if job.retrying else ''}"),
         ("kind", job.kind),
         ("enqueued", f"{show.time_of(job.enqueued_ms)} ({show.ago(now_ms - job.enqueued_ms)})"),
-        ("arguments", job.body.decode("utf-8", "backslashreplace")),
+        ("arguments", shown_body(job).decode("utf-8", "backslashreplace")),
         ("attempts" if job.died_ms else "attempt", str(job.attempt or "")),
         ("due", due),
         ("expires", show.time_of(job.expires_ms) or ""),

@@ -11,6 +11,7 @@ from streamjobs.cli.details import job_fields, listed_fields, print_job
 from streamjobs.cli.each import Row, each
 from streamjobs.cli.live import chosen, selecting, selection
 from streamjobs.cli.params import Names, flat
+from streamjobs.cli.secrets import revealing
 from streamjobs.cli.settings import settings
 from streamjobs.core.errors import UsageError
 from streamjobs.core.names import split_job_id
@@ -86,6 +87,7 @@ def _row(found: "JobStatus", now_ms: int) -> tuple[str, ...]:
 
 @job.command("show")
 @click.argument("job_id", type=params.job_id, metavar="ID")
+@revealing
 def show_(job_id: str) -> None:
     """Show where a job is, or how it ended."""
     from streamjobs.client.talk import talk

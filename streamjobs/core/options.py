@@ -1,12 +1,12 @@
 """Options as values: what a kind, one enqueue, and a worker can be told. Checked when made."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, Self, TypedDict
 
 import msgspec
 
-from streamjobs.core import names
+from streamjobs.core import names, redact
 from streamjobs.core.addresses import parse_address
 from streamjobs.core.cron import CATCH_UPS, CatchUp
 from streamjobs.core.dedupe import Dedupe, check_mode
@@ -55,7 +55,8 @@ class JobOptions(_Options, frozen=True):
     `timeout`: seconds a run may take, None for no limit. `result_ttl`: seconds a result is kept, 0
     for not at all. `dedupe`: how long a job keeps out others of its dedupe key, and which arguments
     make the key; None where only an enqueue that names a key has one. `rate`, `concurrency`: limits over
-    all workers of a queue (docs/flow.md).
+    all workers of a queue (docs/flow.md). `redact`: names of arguments whose values the command line does
+    not show (docs/security.md).
     """
 
     queue: str = DEFAULT_QUEUE
@@ -65,9 +66,11 @@ class JobOptions(_Options, frozen=True):
     dedupe: Dedupe | None = None
     rate: Rates = None
     concurrency: Concurrencies = None
+    redact: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         names.check_name(self.queue, "queue")
+        redact.check(self.redact)
         if not isinstance(self.retry, Retry):
             raise InvalidOption(f"retry={self.retry!r:.80}: expected streamjobs.Retry(...)")
         check_mode(self.dedupe)

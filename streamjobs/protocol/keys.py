@@ -206,6 +206,8 @@ _KINDS = {
     "limits": "hash",
 }
 _PREFIXES = ("dedupe:", "once:", "producer:", "result:", "metrics:")
+EXPIRING = {"dedupe", "once", "producer", "promoter", "result", "metrics", "worker"}
+"""Kinds of keys that would pile up for ever, one per job or per minute, without a TTL."""
 _KEY = re.compile(
     r"[A-Za-z0-9_.-]{1,64}:"
     r"(?:\{[A-Za-z0-9_.-]{1,64}(?:/\d+)?\}:(?P<name>.+)|(?P<queues>queues)|(?P<worker>worker):.+)\Z",
@@ -224,3 +226,8 @@ def describe(key: str) -> str | None:
     if name in _KINDS:
         return name
     return next((prefix[:-1] for prefix in _PREFIXES if name.startswith(prefix)), None)
+
+
+def types(keys: QueueKeys) -> dict[str, str]:
+    """Return the type of each key that a queue has one of, by its name."""
+    return {keys.base + name: kind.partition(",")[0] for name, kind in _KINDS.items()}

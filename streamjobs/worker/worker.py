@@ -254,8 +254,8 @@ class Worker:
 
     async def _join_queues(self) -> None:
         keys = [queue.keys for queue in self._queues]
-        where, allow = self._connections.target.text, self._options.allow_eviction
-        await check(self._station.executor, where, keys, allow_eviction=allow)
+        target, allow = self._connections.target, self._options.allow_eviction
+        await check(self._station.executor, target, keys, allow_eviction=allow)
         for queue in self._queues:
             await self._join_queue(queue)
         await self._discovery.look()

@@ -14,7 +14,7 @@ from tests.cli.test_workers import Crew
 
 def documents(line: Line) -> list[dict[str, Any]]:
     """Let everything happen once, and return every document on the way."""
-    found = [line.json("stats"), line.json("dead", "list"), line.json("dead", "groups")]
+    found = [line.json("stats"), line.json("doctor"), line.json("dead", "list"), line.json("dead", "groups")]
     found.append(line.json("enqueue", "-A", APP, "add", "1", "--dedupe-key", "k"))
     found.append(line.json("enqueue", "-A", APP, "add", "1", "--dedupe-key", "k"))
     found.append(line.json("enqueue", "-A", APP, "tests.greet", "Ada", "--count", "3"))
