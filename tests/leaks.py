@@ -8,7 +8,7 @@ from streamjobs.client.sync import SyncExecutor
 from streamjobs.protocol.calls import Command
 from streamjobs.protocol.keys import describe
 
-EXPIRING = {"dedupe", "once", "producer", "promoter", "result", "metrics"}
+EXPIRING = {"dedupe", "once", "producer", "promoter", "result", "promise", "became", "metrics"}
 """Kinds of keys that would pile up for ever, one per job or per minute, without a TTL."""
 
 NO_TTL = -1

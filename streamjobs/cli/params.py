@@ -105,6 +105,14 @@ def rate(text: str) -> tuple[int, float] | str:
         raise click.BadParameter(f"{text!r:.40} is not a rate: use 100/s, 5/m, 3/10s, or off") from error
 
 
+def pace(text: str) -> float:
+    """Read a rate as so many per second."""
+    found = rate(text)
+    if isinstance(found, str) or found[0] < 1 or not found[1] > 0:
+        raise click.BadParameter(f"{text!r:.40} is not a rate at which to go on: use 20/s, 5/m or 3/10s")
+    return found[0] / found[1]
+
+
 def places(text: str) -> int | str:
     """Read a concurrency, or `off`."""
     return text if text == "off" else numbers(1)(text)
@@ -144,6 +152,14 @@ def when(text: str) -> datetime | float:
         return instant_or_seconds(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Read `name=value`."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise click.BadParameter(f"{text!r:.80}: expected NAME=VALUE, such as user_id=42")
+    return name, value
 
 
 def queue(text: str) -> str:

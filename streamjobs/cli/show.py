@@ -5,8 +5,9 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from time import monotonic
 from typing import Any
 
 import click
@@ -18,6 +19,7 @@ VERSION = 1
 GAP = "  "
 NARROWEST = 8
 """A column is not cut to less."""
+SHOWN_AFTER_S = 2.0
 
 
 def clean(text: str) -> str:
@@ -110,12 +112,21 @@ def note(text: str) -> None:
 
 @contextmanager
 def progress(length: int, label: str) -> Iterator[Callable[[int], None]]:
-    """Show on a terminal's stderr how far long work has come; yields a function that takes that number."""
-    if not length or settings().quiet or not sys.stderr.isatty():
+    """Show on a terminal's stderr how far work has come, once it takes 2 s; yields a function that is told that."""
+    if not length or settings().quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda done: None
         return
-    with click.progressbar(length=length, label=label, file=sys.stderr) as bar:
-        yield lambda done: bar.update(done - bar.pos)
+    begun = monotonic()
+    with ExitStack() as stack:
+        bars: list[Any] = []
+
+        def advance(done: int) -> None:
+            if not bars and monotonic() - begun >= SHOWN_AFTER_S:
+                bars.append(stack.enter_context(click.progressbar(length=length, label=label, file=sys.stderr)))
+            for bar in bars:
+                bar.update(done - bar.pos)
+
+        yield advance
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> None:

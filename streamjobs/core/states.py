@@ -62,6 +62,9 @@ MOVES: dict[str, frozenset[Move]] = {
     )
     | FOLLOWER,
     "replay": frozenset({(State.DEAD, State.WAITING)}),
+    "promise": frozenset(),
+    "adopt": frozenset({(None, State.WAITING)}),
+    "handover": frozenset({(State.DEAD, None)}),
     "purge": frozenset({(State.DEAD, None)}),
     "retire": frozenset(),
     "lookup": frozenset(),

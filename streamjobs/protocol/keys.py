@@ -144,6 +144,14 @@ class QueueKeys:
     def result(self, local_id: str) -> str:
         return f"{self.base}result:{local_id}"
 
+    def promise(self, job_id: str, entry: str, at_ms: int) -> str:
+        """What came of a promise that a dead job, here or elsewhere, begins anew in this queue."""
+        return f"{self.base}promise:{job_id}/{entry}/{at_ms}"
+
+    def became(self, local_id: str) -> str:
+        """As which job a dead one of this queue began anew."""
+        return f"{self.base}became:{local_id}"
+
     def job_id(self, local_id: str) -> str:
         """Return the public id of a job of this partition."""
         return f"{self.tag}:{local_id}"
@@ -181,7 +189,7 @@ _KINDS = {
     "tats": "zset",
     "limits": "hash",
 }
-_PREFIXES = ("dedupe:", "once:", "producer:", "result:", "metrics:")
+_PREFIXES = ("dedupe:", "once:", "producer:", "result:", "promise:", "became:", "metrics:")
 _KEY = re.compile(
     r"[A-Za-z0-9_.-]{1,64}:(?:\{[A-Za-z0-9_.-]{1,64}(?:/\d+)?\}:(?P<name>.+)|(?P<queues>queues))\Z", re.DOTALL
 )

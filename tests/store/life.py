@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.cron import Cron, Due, Every, Turn
 from streamjobs.core.job import Claim, Job, Meta
-from streamjobs.protocol import crons, effects, intake, lanes, leases, server, settle, upkeep
+from streamjobs.protocol import crons, effects, intake, lanes, leases, letters, server, settle, upkeep
 from streamjobs.protocol.calls import Call, Command
 from streamjobs.protocol.intake import Batch
 from streamjobs.protocol.keys import QueueKeys
@@ -102,9 +102,9 @@ def settlements() -> Iterator[Step]:
     death = settle.Death(ending(4, job="d4000000000000-1"), "permanent", "ValueError: no", 1, b"[]")
     yield "a buries one", settle.bury(KEYS, "a", [("mail", {}, [death])], clock())
     yield "it is dead", lookup("d4000000000000-1")
-    back = [upkeep.Replay("4000000000000-1", "d4000000000000-1", NAMED)]
-    yield "an operator replays it", upkeep.replay(KEYS, back, clock())
-    yield "and again", upkeep.replay(KEYS, back, clock())
+    back = [letters.Replay("4000000000000-1", "d4000000000000-1", NAMED)]
+    yield "an operator replays it", letters.replay(KEYS, back, clock())
+    yield "and again", letters.replay(KEYS, back, clock())
     yield "the retry is promoted", upkeep.promote(KEYS, "b", rung=True, note="n", room=1000, clock=clock(1000))
 
 
@@ -207,7 +207,7 @@ def endings() -> Iterator[Step]:
     yield "a reads", read("a")
     death = settle.Death(ending(7), "undecodable", "not an object", 0, b"[]")
     yield "a buries it", settle.bury(KEYS, "a", [("mail", {}, [death])], clock())
-    yield "an operator purges it", upkeep.purge(KEYS, [upkeep.Purge("4000000000000-2", "4000000000000-7")], clock())
+    yield "an operator purges it", letters.purge(KEYS, [letters.Purge("4000000000000-2", "4000000000000-7")], clock())
     yield from replacements()
     yield from limits()
     yield from bounds()
@@ -244,6 +244,29 @@ def slots() -> Iterator[Step]:
     yield "a completes it", settle.complete(KEYS, [settle.Finished("page", plain=[b"4000000000000-15"])], clock())
 
 
+def dead_letters() -> Iterator[Step]:
+    """A dead job begins anew as another one, which has another key for downstream calls."""
+    one, row, promised = "4000000000000-16", "4000000000000-3", letters.Promised("mail", AT)
+    yield "one more job", intake.enqueue(KEYS, [Job("mail", b"{}", "mail")], Batch("p", 12, "c0ffee"), clock())
+    yield "a reads", read("a")
+    death = settle.Death(ending(16), "exhausted", "ValueError: no", 1, b"[]")
+    yield "a buries it", settle.bury(KEYS, "a", [("mail", {}, [death])], clock())
+    promise = letters.promise(KEYS, "mail", [(row, one)], clock())
+    yield "an operator promises that it begins anew", promise
+    yield "nobody puts it back meanwhile", letters.replay(KEYS, [letters.Replay(row, one, b"")], clock(1))
+    yield "nor deletes it", letters.purge(KEYS, [letters.Purge(row, one)], clock(1))
+    meta = encode_meta(Meta(generation=1, origin=f"mail:{one}"))
+    adoption = letters.Adoption(f"mail:{one}", row, promised, b"mail", b"{}", meta, former=one)
+    yield "it begins anew", letters.adopt(KEYS, [adoption], clock(2))
+    yield "once, however often that is said", letters.adopt(KEYS, [adoption], clock(3))
+    handover = letters.handover(KEYS, [letters.Handover(row, one, promised, "mail:4000000000000-17")], clock(4))
+    yield "and the old one goes", handover
+    yield "and again", handover
+    yield "what became of it", lookup(one)
+    yield "a reads", read("a")
+    yield "a completes it", settle.complete(KEYS, [settle.Finished("mail", plain=[b"4000000000000-17"])], clock())
+
+
 def farewell() -> Iterator[Step]:
     yield "idle consumers go", leases.retire(KEYS, ["a", "b", "c", "d"])
     yield "nothing is left", command("XLEN", KEYS.stream)
@@ -252,4 +275,4 @@ def farewell() -> Iterator[Step]:
 
 def steps() -> list[Step]:
     """Return the whole life, each step with what it shows."""
-    return [*beginning(), *intakes(), *settlements(), *takeovers(), *endings(), *slots(), *farewell()]
+    return [*beginning(), *intakes(), *settlements(), *takeovers(), *endings(), *slots(), *dead_letters(), *farewell()]
