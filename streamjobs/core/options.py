@@ -10,10 +10,11 @@ from streamjobs.core import names
 from streamjobs.core.cron import CATCH_UPS, CatchUp
 from streamjobs.core.dedupe import Dedupe, check_mode
 from streamjobs.core.errors import InvalidOption
-from streamjobs.core.limits import Concurrencies, Limit, Rates, limits
+from streamjobs.core.limits import Bound, Concurrencies, Concurrency, Limit, Rate, Rates, limits, queue_limits
 from streamjobs.core.retry import Retry
 
 WhenExpired = Literal["dead", "drop"]
+WhenFull = Literal["raise", "wait"]
 
 DEFAULT_QUEUE = "default"
 MAX_RESULT_TTL_MS = 30 * 86_400_000
@@ -163,6 +164,36 @@ class EnqueueOptions(_Options, frozen=True):
     def expires_at_ms(self) -> int:
         """Instant in ms since 1970; 0 for none, or for a time from the receipt."""
         return names.instant_ms(self.expires, "expires") if isinstance(self.expires, datetime) else 0
+
+
+class QueueKeywords(TypedDict, total=False):
+    """What is said of a queue as keywords; see `StreamJobs.queue`."""
+
+    rate: Rate | None
+    concurrency: Concurrency | int | None
+    max_waiting: int | None
+    when_full: WhenFull | None
+
+
+class QueueOptions(_Options, frozen=True):
+    """What is said of a queue; None is said of nothing. See `StreamJobs.queue`."""
+
+    rate: Rate | None = None
+    concurrency: Concurrency | int | None = None
+    max_waiting: int | None = None
+    when_full: WhenFull | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.limits, self.bounded(Bound())
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """The limits of the whole queue."""
+        return queue_limits(self.rate, self.concurrency)
+
+    def bounded(self, before: Bound) -> Bound:
+        """Return how many jobs may wait from now on; what is not said stays as it was."""
+        return before.changed(self.max_waiting, self.when_full)
 
 
 class CronKeywords(TypedDict, total=False):
