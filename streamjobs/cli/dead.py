@@ -1,4 +1,4 @@
-"""`streamjobs dead`: see, replay and purge dead jobs."""
+"""`streamjobs dead`: see dead jobs; the commands that move them are beside."""
 
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamjobs.cli import params, show
+from streamjobs.cli.carry import export, import_
 from streamjobs.cli.commands import Group
 from streamjobs.cli.details import dead_fields, print_dead
 from streamjobs.cli.moves import purge, replay
@@ -22,7 +23,7 @@ LISTED = 100
 
 @click.group("dead", cls=Group)
 def dead() -> None:
-    """See, replay and purge dead jobs."""
+    """See, replay, purge, export and import dead jobs."""
 
 
 @dead.command("list")
@@ -131,5 +132,5 @@ def show_(job_id: str) -> None:
     )
 
 
-dead.add_command(replay)
-dead.add_command(purge)
+for _command in (replay, purge, export, import_):
+    dead.add_command(_command)

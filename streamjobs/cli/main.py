@@ -12,7 +12,7 @@ cli = Root(
         "stats": ("streamjobs.cli.stats", "stats", "Show what each queue holds."),
         "queue": ("streamjobs.cli.queue", "queue", "Show queues."),
         "job": ("streamjobs.cli.job", "job", "Look at single jobs, and cancel them."),
-        "dead": ("streamjobs.cli.dead", "dead", "See, replay and purge dead jobs."),
+        "dead": ("streamjobs.cli.dead", "dead", "See dead jobs, replay, purge or export them."),
         "cron": ("streamjobs.cli.cron", "cron", "See, run and pause crons."),
         "lua": ("streamjobs.cli.lua", "lua", "Show the scripts that the server runs."),
         "demo": ("streamjobs.cli.demo", "demo", "See it all at work on this machine's own Python."),

@@ -1,6 +1,7 @@
 """Print: tables that fit the screen, JSON documents, and text of others made harmless."""
 
 import json
+import re
 import shutil
 import sys
 import unicodedata
@@ -20,6 +21,7 @@ GAP = "  "
 NARROWEST = 8
 """A column is not cut to less."""
 SHOWN_AFTER_S = 2.0
+_NOT_PLAIN = re.compile(r"[^ -~]")
 
 
 def clean(text: str) -> str:
@@ -211,6 +213,11 @@ def listing(name: str, key: str, items: Iterable[Any], after: Callable[[], dict[
         comma = ","
     fields = after()
     click.echo(f"\n]{',' if fields else ''}{_json(fields)[1:]}")
+
+
+def ascii_line(raw: bytes) -> None:
+    """Print one JSON document as a line that no terminal and no encoding of the output changes."""
+    click.echo(_NOT_PLAIN.sub(lambda found: json.dumps(found[0])[1:-1], raw.decode()))
 
 
 def value(result: Any) -> None:

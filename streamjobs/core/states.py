@@ -65,6 +65,7 @@ MOVES: dict[str, frozenset[Move]] = {
     "promise": frozenset(),
     "adopt": frozenset({(None, State.WAITING)}),
     "handover": frozenset({(State.DEAD, None)}),
+    "restore": frozenset({(None, State.DEAD)}),
     "purge": frozenset({(State.DEAD, None)}),
     "retire": frozenset(),
     "lookup": frozenset(),

@@ -2,11 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import msgspec
 
 from streamjobs.operate.jobs import JobStatus
 from streamjobs.protocol.keys import QueueKeys
+
+T = TypeVar("T")
 
 MOST = 500
 MOST_BYTES = 1024 * 1024
@@ -35,20 +38,25 @@ Tell = Callable[[Done], None]
 
 def batches(namespace: str, found: Iterable[JobStatus], most: int = 0) -> Iterator[tuple[QueueKeys, list[JobStatus]]]:
     """Cut jobs into batches of one queue, at most so many jobs (0: 500) and 1 MiB each."""
-    most = most or MOST
-    piles: dict[str, list[JobStatus]] = {}
+    for tag, batch in cut(found, lambda job: (job.id.partition(":")[0], len(job.body)), most):
+        yield keys_of(namespace, tag), batch
+
+
+def cut(things: Iterable[T], of: Callable[[T], tuple[str, int]], most: int = 0) -> Iterator[tuple[str, list[T]]]:
+    """Cut things into batches of one queue, each in order. `of` gives the queue, with its partition, and the bytes."""
+    piles: dict[str, list[T]] = {}
     sizes: Counter[str] = Counter()
-    for job in found:
-        tag = job.id.partition(":")[0]
+    most = most or MOST
+    for thing in things:
+        tag, size = of(thing)
         pile = piles.setdefault(tag, [])
-        if pile and (len(pile) >= most or sizes[tag] + len(job.body) > MOST_BYTES):
-            yield keys_of(namespace, tag), pile
+        if pile and (len(pile) >= most or sizes[tag] + size > MOST_BYTES):
+            yield tag, pile
             pile = piles[tag] = []
             sizes[tag] = 0
-        pile.append(job)
-        sizes[tag] += len(job.body)
-    for tag, pile in piles.items():
-        yield keys_of(namespace, tag), pile
+        pile.append(thing)
+        sizes[tag] += size
+    yield from piles.items()
 
 
 def keys_of(namespace: str, tag: str) -> QueueKeys:

@@ -25,6 +25,8 @@ PAGE = 500
 PAGE_BYTES = 2 * 1024 * 1024
 """About so much comes in one reply, once the size of rows is known; arguments can be 256 KiB each."""
 
+Found = tuple[QueueKeys, str, dict[str, bytes]]
+"""A row of the dead stream: of which queue, its entry, its fields."""
 Order = tuple[int, int, str]
 """Where a row stands among all: from the newest to the oldest, then by queue."""
 
@@ -35,12 +37,16 @@ class Source(Protocol):
     skipped: Counter[str]
     """What was passed over, by why."""
 
-    def page(self) -> Talk[list[JobStatus]]:
-        """Return the next of them, one or more; none at the end."""
+    def rows(self) -> Talk[list[Found]]:
+        """Return the next of them, one or more, as the dead stream has them; none at the end."""
         ...
 
+    def page(self) -> Talk[list[JobStatus]]:
+        """Return the next of them, one or more; none at the end."""
+        return [dead_job(*row) for row in (yield from self.rows())]
 
-class Scan:
+
+class Scan(Source):
     """The dead jobs of some queues that a selection means."""
 
     def __init__(
@@ -72,16 +78,16 @@ class Scan:
         self._empty = [_Rows(keys, _behind(place, keys.tag, newest), oldest, first) for keys in queues]
         self._heads: list[tuple[Order, _Rows]] = []
 
-    def page(self) -> Talk[list[JobStatus]]:
-        """Return the next of them, one or more; none at the end."""
-        found: list[JobStatus] = []
+    def rows(self) -> Talk[list[Found]]:
+        """Return the next of them, one or more, as the dead stream has them; none at the end."""
+        found: list[Found] = []
         while not found and (yield from self._go_on()):
             for order, keys, (entry, fields) in self._next_rows():
                 self.read += 1
                 if other := self._selection.other(fields, -order[0]):
                     self.skipped[other] += 1
                     continue
-                found.append(dead_job(keys, entry, fields))
+                found.append((keys, entry, fields))
                 self.found += 1
                 if self.found == self._limit:
                     self.cursor = f"{entry}@{keys.tag}" if self._heads or self._empty else ""
@@ -164,7 +170,7 @@ def _behind(place: tuple[str, str] | None, tag: str, newest: str) -> str:
     return f"({entry}" if tag <= at else entry
 
 
-class Named:
+class Named(Source):
     """The jobs of these ids, of which each must be dead."""
 
     def __init__(self, namespace: str, ids: Sequence[str], selection: Selection) -> None:
@@ -173,26 +179,27 @@ class Named:
         self._selection = selection
         self.skipped: Counter[str] = Counter()
 
-    def page(self) -> Talk[list[JobStatus]]:
-        """Return those that are meant, all at once; none the second time.
+    def rows(self) -> Talk[list[Found]]:
+        """Return those that are meant, all at once; none the second time. Their promise is a field of its own.
 
         Raises:
             NotFound: there is no job of that id.
             Refused: it is not dead.
         """
         ids, self._ids = self._ids, []
-        found: list[JobStatus] = []
+        found: list[Found] = []
         for job_id in ids:
             queue, partition, local = split_job_id(job_id)
             keys = QueueKeys(self._namespace, queue, partition)
             [fields] = yield [upkeep.lookup(keys, local)]
             if fields["state"] != b"dead":
                 raise Refused(_not_dead(jobs.status(keys, local, fields)))
-            entry = fields["entry"].decode()
+            entry = fields.pop("entry").decode()
+            del fields["state"]
             if other := self._selection.other(fields, int(entry.partition("-")[0])):
                 self.skipped[other] += 1
             else:
-                found.append(dead_job(keys, entry, fields))
+                found.append((keys, entry, fields))
         return found
 
 

@@ -1,6 +1,6 @@
 """What operators say of dead letters: replay, purge, and how a dead job begins anew as another one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -71,6 +71,18 @@ class Handover(msgspec.Struct, frozen=True):
     dedupe_key: str = ""
 
 
+class Restore(msgspec.Struct, frozen=True):
+    """One dead job to put back among the dead, with the fields of its row but its id."""
+
+    job: str
+    fields: Mapping[bytes, bytes]
+
+    @property
+    def size(self) -> int:
+        """About so many bytes."""
+        return sum(map(len, self.fields.values()))
+
+
 def _texts(raw: Sequence[Any]) -> list[str]:
     return [word.decode() for word in raw]
 
@@ -130,3 +142,13 @@ def handover(keys: QueueKeys, items: Sequence[Handover], clock: str = "") -> Cal
         key = table.position(keys.dedupe(item.dedupe_key) if item.dedupe_key else "")
         words += (item.entry, item.job, str(item.promised), became, item.became, key)
     return Call("handover", table.keys, words, _texts)
+
+
+def restore(keys: QueueKeys, items: Sequence[Restore], clock: str = "") -> Call[list[str]]:
+    """Put exported jobs back among the dead; per job OK, or DEAD or LIVE where it is there already."""
+    named = [keys.stream, keys.moved, keys.bodies, keys.dead, keys.dead_ids, keys.totals, keys.metrics]
+    words: list[Word] = [clock]
+    for item in items:
+        words += (item.job, item.fields.get(b"kind", b""), 2 + 2 * len(item.fields), "id", item.job)
+        words += (word for pair in item.fields.items() for word in pair)
+    return Call("restore", named, words, _texts)

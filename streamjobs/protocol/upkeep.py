@@ -76,7 +76,9 @@ def lookup(keys: QueueKeys, job: str) -> Call[dict[str, bytes]]:
 
 def _fields(raw: Sequence[Any]) -> dict[str, bytes]:
     return {
-        raw[i].decode(): str(raw[i + 1]).encode() if isinstance(raw[i + 1], int) else raw[i + 1]
+        raw[i].decode("utf-8", "surrogateescape"): str(raw[i + 1]).encode()
+        if isinstance(raw[i + 1], int)
+        else raw[i + 1]
         for i in range(0, len(raw), 2)
     }
 

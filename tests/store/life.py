@@ -265,6 +265,17 @@ def dead_letters() -> Iterator[Step]:
     yield "what became of it", lookup(one)
     yield "a reads", read("a")
     yield "a completes it", settle.complete(KEYS, [settle.Finished("mail", plain=[b"4000000000000-17"])], clock())
+    yield from restores()
+
+
+def restores() -> Iterator[Step]:
+    fields = {b"kind": b"mail", b"body": b"{}", b"meta": b"", b"reason": b"manual", b"error": b"", b"attempts": b"0"}
+    restored = [letters.Restore("3000000000000-1", fields | {b"history": b"[]", b"died_at": b"3000000000001"})]
+    yield "an operator imports a dead job", letters.restore(KEYS, restored, clock())
+    yield "and again", letters.restore(KEYS, restored, clock())
+    yield "it is dead", lookup("3000000000000-1")
+    purge = letters.purge(KEYS, [letters.Purge("4000000000000-4", "3000000000000-1")], clock())
+    yield "an operator purges it", purge
 
 
 def farewell() -> Iterator[Step]:

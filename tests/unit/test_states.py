@@ -24,7 +24,7 @@ def test_jobs_begin_by_enqueue_schedule_a_crons_tick_or_follow_one_that_ends_or_
     begins = {name for name, rows in MOVES.items() for before, _ in rows if before is None}
     follow = {name for name, rows in MOVES.items() if rows >= FOLLOWER}
 
-    assert begins - follow == {"enqueue", "schedule", "tick", "adopt"}
+    assert begins - follow == {"enqueue", "schedule", "tick", "adopt", "restore"}
     assert follow == {"complete", "bury", "cancel"}
 
 
