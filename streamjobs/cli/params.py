@@ -5,7 +5,7 @@ Those in small letters are types for click's options: what they refuse is said w
 
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -116,6 +116,18 @@ def pace(text: str) -> float:
 def places(text: str) -> int | str:
     """Read a concurrency, or `off`."""
     return text if text == "off" else numbers(1)(text)
+
+
+def keep(text: str) -> int | timedelta | str:
+    """Read how many dead jobs are kept, or how long, or `off`."""
+    if text == "off":
+        return text
+    try:
+        return timedelta(seconds=seconds(text)) if text[-1:].isalpha() else numbers(1)(text)
+    except (ValueError, OverflowError) as error:
+        raise click.BadParameter(
+            f"{text!r:.40}: use a number of jobs, a duration with its unit such as 30d, or off"
+        ) from error
 
 
 def number(text: str) -> int:

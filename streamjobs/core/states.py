@@ -66,6 +66,7 @@ MOVES: dict[str, frozenset[Move]] = {
     "adopt": frozenset({(None, State.WAITING)}),
     "handover": frozenset({(State.DEAD, None)}),
     "restore": frozenset({(None, State.DEAD)}),
+    "trim": frozenset({(State.DEAD, None)}),
     "purge": frozenset({(State.DEAD, None)}),
     "retire": frozenset(),
     "lookup": frozenset(),

@@ -152,3 +152,19 @@ def restore(keys: QueueKeys, items: Sequence[Restore], clock: str = "") -> Call[
         words += (item.job, item.fields.get(b"kind", b""), 2 + 2 * len(item.fields), "id", item.job)
         words += (word for pair in item.fields.items() for word in pair)
     return Call("restore", named, words, _texts)
+
+
+class Trimmed(msgspec.Struct, frozen=True):
+    """What one step of keeping no more dead jobs than are to be kept has done."""
+
+    deleted: int
+    more: bool
+    """Whether there may be more to delete."""
+    kept: str
+    """A count, `<ms>ms`, or "" for all."""
+
+
+def trim(keys: QueueKeys, most: int = 500, clock: str = "") -> Call[Trimmed]:
+    """Delete the oldest dead jobs of those that are not to be kept; at most so many."""
+    named = [keys.dead, keys.dead_ids, keys.totals, keys.metrics, keys.config]
+    return Call("trim", named, [clock, most], lambda raw: Trimmed(raw[0], raw[1] == 1, raw[2].decode()))

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.cron import Cron, Due, Every, Turn
 from streamjobs.core.job import Claim, Job, Meta
-from streamjobs.protocol import crons, effects, intake, lanes, leases, letters, server, settle, upkeep
+from streamjobs.protocol import config, crons, effects, intake, lanes, leases, letters, server, settle, upkeep
 from streamjobs.protocol.calls import Call, Command
 from streamjobs.protocol.intake import Batch
 from streamjobs.protocol.keys import QueueKeys
@@ -215,12 +215,12 @@ def endings() -> Iterator[Step]:
 
 def bounds() -> Iterator[Step]:
     """A queue in which one job may wait, then any number."""
-    yield "the code says that one job may wait", intake.declare_max_waiting(KEYS, 1)
+    yield "the code says that one job may wait", config.declare(KEYS, config.MAX_WAITING, 1)
     jobs = [Job("mail", b"{}", "mail") for _ in range(2)]
     batch = intake.enqueue(KEYS, jobs, Batch("p", 10, "c0ffee"), clock())
     yield "of two more jobs one finds the queue full", batch
     yield "which stays so, however often the batch is sent", batch
-    yield "an operator lifts the maximum", intake.set_max_waiting(KEYS, intake.OFF)
+    yield "an operator lifts the maximum", config.override(KEYS, config.MAX_WAITING, config.OFF)
     yield "and the other gets in", intake.enqueue(KEYS, jobs[1:], Batch("p", 11, "c0ffee"), clock())
     yield "a reads", read("a")
     both = [b"4000000000000-13", b"4000000000000-14"]
@@ -276,6 +276,9 @@ def restores() -> Iterator[Step]:
     yield "it is dead", lookup("3000000000000-1")
     purge = letters.purge(KEYS, [letters.Purge("4000000000000-4", "3000000000000-1")], clock())
     yield "an operator purges it", purge
+    yield "once more", letters.restore(KEYS, restored, clock())
+    yield "the code says how long dead jobs are kept", config.declare(KEYS, config.KEEP_DEAD, "60000ms")
+    yield "after that time", letters.trim(KEYS, 500, clock(3_000_000_000_000))
 
 
 def farewell() -> Iterator[Step]:
