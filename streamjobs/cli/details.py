@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamjobs.core.job import Attempt
+    from streamjobs.operate.dead import Examined
     from streamjobs.operate.jobs import JobStatus
     from streamjobs.operate.limits import Wait
 
@@ -24,10 +25,19 @@ def dead_fields(job: "JobStatus") -> dict[str, Any]:
         "error": job.error,
         "attempts": job.attempt,
         "died": show.time_of(job.died_ms),
-        "generation": job.meta.generation,
+        **_lineage(job),
         "dedupe_key": job.meta.dedupe_key or None,
         "headers": job.meta.headers or {},
         "history": [attempt_fields(attempt) for attempt in job.history],
+    }
+
+
+def _lineage(job: "JobStatus") -> dict[str, Any]:
+    """Return how often a job was replayed, and what it was before."""
+    return {
+        "generation": job.meta.generation,
+        "replayed_from": job.meta.origin or None,
+        "idempotency_key": job.meta.idempotency_key or None,
     }
 
 
@@ -99,7 +109,8 @@ def job_fields(job: "JobStatus", *, holds: bool, waits: "Sequence[Wait]") -> dic
         "reason": job.reason or None,
         "error": job.error or None,
         "died": show.time_of(job.died_ms),
-        "generation": job.meta.generation,
+        **_lineage(job),
+        "replayed_as": job.became or None,
         "dedupe_key": job.meta.dedupe_key or None,
         "dedupe": mode_name(job.meta) or None,
         "holds_key": holds if job.meta.dedupe_key else None,
@@ -110,11 +121,11 @@ def job_fields(job: "JobStatus", *, holds: bool, waits: "Sequence[Wait]") -> dic
     }
 
 
-def print_dead(job: "JobStatus", holder: str, now_ms: int) -> None:
+def print_dead(found: "Examined", now_ms: int) -> None:
     """Print a dead job."""
-    replayable = f"no: {holder} holds its dedupe key" if holder else "yes"
-    show.pairs([*_about(job, now_ms), ("replayable", replayable)])
-    _print_history(job, now_ms)
+    answer = "yes" if found.replayable else "no"
+    show.pairs([*_about(found.job, now_ms), ("replayable", f"{answer}: {found.why}" if found.why else answer)])
+    _print_history(found.job, now_ms)
 
 
 def print_job(job: "JobStatus", now_ms: int, *, holds: bool, waits: "Sequence[Wait]") -> None:
@@ -165,11 +176,18 @@ def _about(job: "JobStatus", now_ms: int) -> list[tuple[str, str]]:
         ("reason", job.reason),
         ("error", job.error),
         ("died", died),
-        ("generation", str(job.meta.generation or "")),
+        ("replayed", _times(job.meta.generation)),
+        ("replayed from", job.meta.origin),
+        ("replayed as", job.became),
+        ("key for others", job.meta.idempotency_key),
         ("dedupe key", job.meta.dedupe_key),
         ("dedupe", mode_name(job.meta)),
         ("headers", show.compact(job.meta.headers) if job.meta.headers else ""),
     ]
+
+
+def _times(count: int) -> str:
+    return "" if count == 0 else "once" if count == 1 else f"{count} times"
 
 
 def _print_history(job: "JobStatus", now_ms: int) -> None:
