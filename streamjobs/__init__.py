@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from streamjobs.core.states import DeadReason, State
     from streamjobs.handle import Handle
     from streamjobs.kind import Kind
+    from streamjobs.metrics import Metrics
     from streamjobs.operate.jobs import JobStatus
     from streamjobs.worker.context import Context, current_job
     from streamjobs.worker.once import Effect
@@ -75,6 +76,7 @@ __all__ = [
     "Kind",
     "Latest",
     "LeaseLost",
+    "Metrics",
     "MissingExtra",
     "NotFound",
     "NotSent",
@@ -121,6 +123,7 @@ _HOMES = {
     "core.states": "DeadReason State",
     "handle": "Handle",
     "kind": "Kind",
+    "metrics": "Metrics",
     "operate.jobs": "JobStatus",
     "worker.context": "Context current_job",
     "worker.once": "Effect",

@@ -15,6 +15,7 @@ cli = Root(
         "job": ("streamjobs.cli.job", "job", "Find jobs, wait for them, cancel them."),
         "dead": ("streamjobs.cli.dead", "dead", "See, replay and purge dead jobs."),
         "cron": ("streamjobs.cli.cron", "cron", "See, run and pause crons."),
+        "exporter": ("streamjobs.cli.exporter", "exporter", "Serve what the queues hold to Prometheus."),
         "lua": ("streamjobs.cli.lua", "lua", "Show the scripts that the server runs."),
         "demo": ("streamjobs.cli.demo", "demo", "See it all at work on this machine's own Python."),
     },

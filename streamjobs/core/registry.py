@@ -10,6 +10,7 @@ from streamjobs.core.codec import Signature
 from streamjobs.core.cron import Cron
 from streamjobs.core.errors import InvalidOption, UnknownKind
 from streamjobs.core.limits import Bound, Limit
+from streamjobs.core.meter import Meter
 from streamjobs.core.names import check_kind
 from streamjobs.core.options import JobOptions
 
@@ -35,6 +36,8 @@ class Registry:
         self._crons: dict[str, Cron] = {}
         self.bounds: dict[str, Bound] = {}
         """By queue, what the code says of how many jobs may wait."""
+        self.meter = Meter()
+        """What this app does, counted."""
 
     def add(self, function: Callable[..., Any], name: str, options: JobOptions, *, context: type) -> Handler:
         """Register `function` under `name`.
@@ -60,6 +63,8 @@ class Registry:
                 raise InvalidOption(f"kind {name!r}: key={limit.key!r:.80} is not an argument of it; it has {known}")
         handler = Handler(name, function, signature, options, is_async, options.timeout_s, options.limits)
         self._handlers[name] = handler
+        self.meter.kinds.add(name)
+        self.meter.queues.add(options.queue)
         return handler
 
     def find(self, kind: str) -> Handler | None:

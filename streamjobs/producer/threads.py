@@ -14,6 +14,7 @@ from streamjobs.client.talk import talk
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
 from streamjobs.core.limits import Bound
+from streamjobs.core.meter import Meter
 from streamjobs.producer.batching import Lane, Shipment
 from streamjobs.producer.cargo import Cargo
 from streamjobs.producer.sending import MakeHandle, Retry, Sender
@@ -31,10 +32,11 @@ class SyncProducer(Generic[H]):
         make_handle: MakeHandle[H],
         timeout_s: float,
         bounds: Mapping[str, Bound] | None = None,
+        meter: Meter | None = None,
     ) -> None:
-        """Make a producer; `timeout_s` and `bounds` as for `Sender`."""
+        """Make a producer; the last three as for `Sender`."""
         self._executor = executor
-        self._sender = Sender(namespace, make_handle, timeout_s, bounds)
+        self._sender = Sender(namespace, make_handle, timeout_s, bounds, meter)
         self.after_fork()
         watch(self)
 
@@ -47,6 +49,7 @@ class SyncProducer(Generic[H]):
         lane = self._sender.lane(job)
         shipment = self._sender.shipment([job])
         self._ship(lane, shipment)
+        self._sender.count(shipment)
         return self._sender.result(lane, shipment, 0, self._retry(lane, shipment))
 
     def enqueue_many(self, jobs: Iterable[Job]) -> list[H | StreamJobsError]:

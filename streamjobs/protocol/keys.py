@@ -30,7 +30,7 @@ class QueueKeys:
         self.suspects = self.base + "suspects"
         self.totals = self.base + "totals"
         self.metrics = self.base + "metrics:"
-        """Base only: scripts append the minute, on the server's time."""
+        """Base only: scripts append the minute, on the server's time; see `minute`."""
 
     @cached_property
     def ids(self) -> str:
@@ -142,6 +142,18 @@ class QueueKeys:
 
     def once(self, key: str) -> str:
         return f"{self.base}once:{key}"
+
+    def minute(self, number: int) -> str:
+        """Return what was counted in a minute, by minutes since 1970."""
+        return f"{self.metrics}{number}"
+
+    def times(self, minute: int) -> str:
+        """Return how long jobs waited and ran in a minute."""
+        return f"{self.metrics}times:{minute}"
+
+    def times_of_hour(self, hour: int) -> str:
+        """Return how long jobs waited and ran in an hour, by hours since 1970."""
+        return f"{self.metrics}times:{hour}h"
 
     def producer(self, producer_id: str) -> str:
         return f"{self.base}producer:{producer_id}"

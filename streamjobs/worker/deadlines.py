@@ -8,8 +8,6 @@ from streamjobs.worker.run import Runner
 from streamjobs.worker.start import Starter
 from streamjobs.worker.station import Station
 
-EVERY_S = BEAT_S
-
 
 class Deadlines:
     """Ends handlers at their deadline; abandons those still alive `grace` seconds after it."""
@@ -32,7 +30,7 @@ class Deadlines:
                 if execution.runs and execution.deadline is not None and now >= execution.deadline:
                     self._overdue(execution, now - execution.deadline)
         self._starter.release_stale(now)
-        return EVERY_S
+        return BEAT_S
 
     def _overdue(self, execution: Execution, late_s: float) -> None:
         if execution.ending is Ending.NONE:

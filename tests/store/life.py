@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.cron import Cron, Due, Every, Turn
+from streamjobs.core.histogram import bucket
 from streamjobs.core.job import Claim, Job, Meta
-from streamjobs.protocol import crons, effects, intake, lanes, leases, queues, server, settle, upkeep, workers
+from streamjobs.protocol import crons, effects, intake, lanes, leases, metrics, queues, server, settle, upkeep, workers
 from streamjobs.protocol.calls import Call, Command
 from streamjobs.protocol.intake import Batch
 from streamjobs.protocol.keys import QueueKeys
@@ -92,6 +93,11 @@ def settlements() -> Iterator[Step]:
     owned = ending(3, dedupe_key="k", result_ttl_ms=60_000, result=b'{"state":"done","value":1}')
     yield "a completes two", settle.complete(KEYS, [plain, settle.Finished("page", full=[owned])], clock())
     yield "and again", settle.complete(KEYS, [plain], clock())
+    rows = [("mail", "ran", 1), ("mail", "run_us", 1200), ("mail", f"run.{bucket(1200)}", 1)]
+    yield "a says how long one waited and ran", metrics.measure(KEYS, rows, clock())
+    for key in (KEYS.times(AT // 60_000), KEYS.times_of_hour(AT // 3_600_000)):
+        words = [f"{field}:{kind}" for kind, field, _ in rows]
+        yield "which is kept for the minute and for the hour", command("HMGET", key, *words)
     yield "the result is kept", lookup("4000000000000-3")
     failed = later(2, Meta(id="4000000000000-2", failures=1))
     yield "a retries one", settle.retry(KEYS, "a", [("mail", {"ms": 7}, [failed])], clock())
