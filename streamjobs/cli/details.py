@@ -74,13 +74,14 @@ def _last_error(job: "JobStatus") -> str | None:
     return job.error or (job.history[-1].error if job.history else None)
 
 
-def job_fields(job: "JobStatus", *, holds: bool, waits: "Sequence[Wait]") -> dict[str, Any]:
+def job_fields(job: "JobStatus", *, holds: bool, waits: "Sequence[Wait]", began_ms: int) -> dict[str, Any]:
     """Return a job in any state for a JSON document; what its state does not have is null.
 
     Args:
         job: what is known of it.
         holds: whether its dedupe key is its own at the moment.
         waits: the limits for which it waits.
+        began_ms: when its run began; 0 where that is not known.
     """
     import msgspec
 
@@ -102,6 +103,7 @@ def job_fields(job: "JobStatus", *, holds: bool, waits: "Sequence[Wait]") -> dic
         "due": show.time_of(job.due_ms),
         "expires": show.time_of(job.expires_ms),
         "worker": job.worker or None,
+        "started": show.time_of(began_ms),
         "silent_s": job.silent_ms / 1000 if job.worker else None,
         "deliveries": job.deliveries,
         "waits_for": [msgspec.structs.asdict(one) for one in waits],
@@ -128,13 +130,22 @@ def print_dead(found: "Examined", now_ms: int) -> None:
     _print_history(found.job, now_ms)
 
 
-def print_job(job: "JobStatus", now_ms: int, *, holds: bool, waits: "Sequence[Wait]") -> None:
+def print_job(job: "JobStatus", now_ms: int, *, holds: bool, waits: "Sequence[Wait]", began_ms: int) -> None:
     """Print a job in any state."""
     held = f"{'' if holds else 'not '}by this job" if job.meta.dedupe_key else ""
     follow = "when it has ended" if job.follows else ""
-    rest = [("key held", held), ("newer follow", follow), *(("waits for", _waiting(one)) for one in waits)]
+    rest = [
+        ("started", _since(began_ms, now_ms)),
+        ("key held", held),
+        ("newer follow", follow),
+        *(("waits for", _waiting(one)) for one in waits),
+    ]
     show.pairs([*_about(job, now_ms), ("where", _where(job)), *rest, ("trace", job.meta.traceparent)])
     _print_history(job, now_ms)
+
+
+def _since(at_ms: int, now_ms: int) -> str:
+    return f"{show.time_of(at_ms)} ({show.ago(now_ms - at_ms)})" if at_ms else ""
 
 
 def _where(job: "JobStatus") -> str:
@@ -160,13 +171,13 @@ def _about(job: "JobStatus", now_ms: int) -> list[tuple[str, str]]:
     from streamjobs.core.dedupe import mode_name
 
     due = f"{show.time_of(job.due_ms)} (in {show.age(job.due_ms - now_ms)})" if job.due_ms else ""
-    died = f"{show.time_of(job.died_ms)} ({show.ago(now_ms - job.died_ms)})" if job.died_ms else ""
+    died = _since(job.died_ms, now_ms)
     return [
         ("id", job.id),
         ("queue", job.queue),
         ("state", f"{job.state}{', retrying' if job.retrying else ''}"),
         ("kind", job.kind),
-        ("enqueued", f"{show.time_of(job.enqueued_ms)} ({show.ago(now_ms - job.enqueued_ms)})"),
+        ("enqueued", _since(job.enqueued_ms, now_ms)),
         ("arguments", shown_body(job).decode("utf-8", "backslashreplace")),
         ("attempts" if job.died_ms else "attempt", str(job.attempt or "")),
         ("due", due),

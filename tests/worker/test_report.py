@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from streamjobs import Context, State, StreamJobs, WorkerOptions
+from streamjobs import Context, State, StreamJobs, WorkerOptions, __version__
 from streamjobs.client.talk import atalk
-from streamjobs.core.version import __version__
 from streamjobs.operate import workers as operate
 from streamjobs.operate.workers import Taken, WorkerStatus
 from streamjobs.protocol import workers
