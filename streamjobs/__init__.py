@@ -9,6 +9,8 @@ what follows from it the *decision*, and writing that down is to *settle* the cl
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from streamjobs.core.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from streamjobs.app import StreamJobs
     from streamjobs.core.dedupe import Latest, UntilDone, UntilStarted, Window
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from streamjobs.core.states import DeadReason, State
     from streamjobs.handle import Handle
     from streamjobs.kind import Kind
+    from streamjobs.metrics import Metrics
     from streamjobs.operate.jobs import JobStatus
     from streamjobs.worker.context import Context, current_job
     from streamjobs.worker.once import Effect
@@ -75,6 +78,7 @@ __all__ = [
     "Kind",
     "Latest",
     "LeaseLost",
+    "Metrics",
     "MissingExtra",
     "NotFound",
     "NotSent",
@@ -104,7 +108,6 @@ __all__ = [
     "WorkerOptions",
     "current_job",
 ]
-__version__ = "0.1.0"
 
 _HOMES = {
     "app": "StreamJobs",
@@ -121,6 +124,7 @@ _HOMES = {
     "core.states": "DeadReason State",
     "handle": "Handle",
     "kind": "Kind",
+    "metrics": "Metrics",
     "operate.jobs": "JobStatus",
     "worker.context": "Context current_job",
     "worker.once": "Effect",

@@ -171,6 +171,17 @@ def subscriptions(text: str) -> tuple[str, ...]:
     return words
 
 
+def address(text: str) -> str:
+    """Read where to listen."""
+    from streamjobs.core.addresses import parse_address
+
+    try:
+        parse_address(text, "port")
+    except InvalidOption as error:
+        raise click.BadParameter(str(error)) from error
+    return text
+
+
 def job_id(text: str) -> str:
     """Read the id of a job."""
     try:

@@ -25,7 +25,9 @@ PATIENCE_S = 5.0
 """How long a command tries to reach the server."""
 _PAUSE_S = 0.2
 GENERAL = {"url", "namespace", "app", "color"}
-WORKER = {"queues", "concurrency", "processes", "lease", "sweep", "grace", "allow_eviction", "log_format"}
+WORKER = set(
+    "queues concurrency processes lease sweep grace allow_eviction health_port metrics_port log_format".split()
+)
 
 
 class Settings:

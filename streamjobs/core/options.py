@@ -7,13 +7,15 @@ from typing import Any, Literal, Self, TypedDict
 import msgspec
 
 from streamjobs.core import names, redact
+from streamjobs.core.addresses import parse_address
 from streamjobs.core.cron import CATCH_UPS, CatchUp
 from streamjobs.core.dedupe import Dedupe, check_mode
 from streamjobs.core.errors import InvalidOption
-from streamjobs.core.limits import Concurrencies, Limit, Rates, limits
+from streamjobs.core.limits import Bound, Concurrencies, Concurrency, Limit, Rate, Rates, limits, queue_limits
 from streamjobs.core.retry import Retry
 
 WhenExpired = Literal["dead", "drop"]
+WhenFull = Literal["raise", "wait"]
 
 DEFAULT_QUEUE = "default"
 MAX_RESULT_TTL_MS = 30 * 86_400_000
@@ -168,6 +170,36 @@ class EnqueueOptions(_Options, frozen=True):
         return names.instant_ms(self.expires, "expires") if isinstance(self.expires, datetime) else 0
 
 
+class QueueKeywords(TypedDict, total=False):
+    """What is said of a queue as keywords; see `StreamJobs.queue`."""
+
+    rate: Rate | None
+    concurrency: Concurrency | int | None
+    max_waiting: int | None
+    when_full: WhenFull | None
+
+
+class QueueOptions(_Options, frozen=True):
+    """What is said of a queue; None is said of nothing. See `StreamJobs.queue`."""
+
+    rate: Rate | None = None
+    concurrency: Concurrency | int | None = None
+    max_waiting: int | None = None
+    when_full: WhenFull | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.limits, self.bounded(Bound())
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """The limits of the whole queue."""
+        return queue_limits(self.rate, self.concurrency)
+
+    def bounded(self, before: Bound) -> Bound:
+        """Return how many jobs may wait from now on; what is not said stays as it was."""
+        return before.changed(self.max_waiting, self.when_full)
+
+
 class CronKeywords(TypedDict, total=False):
     """The options of a cron as keywords."""
 
@@ -223,6 +255,8 @@ class WorkerKeywords(TypedDict, total=False):
     burst: bool
     strict: bool
     allow_eviction: bool
+    health_port: int | str | None
+    metrics_port: int | str | None
 
 
 class WorkerOptions(_Options, frozen=True):
@@ -243,6 +277,11 @@ class WorkerOptions(_Options, frozen=True):
     """Read a queue only when those given before it have no more; one passed over for long ages."""
     allow_eviction: bool = False
     """Start also on a server that deletes keys, and so jobs, when its memory is full."""
+    health_port: int | str | None = None
+    """Serve `/livez` and `/readyz`: at a port of this machine alone, `HOST:PORT`, or `:PORT` for all interfaces."""
+
+    metrics_port: int | str | None = None
+    """Serve `/metrics` for Prometheus likewise; it may be the same place."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= 100_000:
@@ -255,6 +294,9 @@ class WorkerOptions(_Options, frozen=True):
             ("block", 10, 60_000),
         ):
             names.milliseconds(getattr(self, name), name, low_ms=low_ms, high_ms=high_ms)
+        for name in ("health_port", "metrics_port"):
+            if (place := getattr(self, name)) is not None:
+                parse_address(place, name)
 
     def ms(self, name: str) -> int:
         """Return one of the durations in milliseconds."""

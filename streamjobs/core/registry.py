@@ -11,6 +11,7 @@ from streamjobs.core.codec import Signature
 from streamjobs.core.cron import Cron
 from streamjobs.core.errors import InvalidOption, UnknownKind
 from streamjobs.core.limits import Bound, Limit
+from streamjobs.core.meter import Meter
 from streamjobs.core.names import check_kind
 from streamjobs.core.options import JobOptions
 
@@ -38,6 +39,8 @@ class Registry:
         """By queue, what the code says of how many jobs may wait."""
         self.secrets: dict[str, tuple[str, ...]] = {}
         """By kind, the arguments that operators do not see."""
+        self.meter = Meter()
+        """What this app does, counted."""
 
     def add(self, function: Callable[..., Any], name: str, options: JobOptions, *, context: type) -> Handler:
         """Register `function` under `name`.
@@ -71,6 +74,8 @@ class Registry:
         self._handlers[name] = handler
         if options.redact:
             self.secrets[name] = tuple(options.redact)
+        self.meter.kinds.add(name)
+        self.meter.queues.add(options.queue)
         return handler
 
     def find(self, kind: str) -> Handler | None:

@@ -10,6 +10,7 @@ from streamjobs.client.talk import atalk
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
 from streamjobs.core.limits import Bound
+from streamjobs.core.meter import Meter
 from streamjobs.producer.batching import Lane, Shipment
 from streamjobs.producer.cargo import Cargo
 from streamjobs.producer.sending import MakeHandle, Retry, Sender
@@ -32,10 +33,11 @@ class AsyncProducer(Generic[H]):
         timeout_s: float,
         bounds: Mapping[str, Bound] | None = None,
         secrets: Secrets | None = None,
+        meter: Meter | None = None,
     ) -> None:
-        """Make a producer; `timeout_s`, `bounds` and `secrets` as for `Sender`."""
+        """Make a producer; the last four as for `Sender`."""
         self._executor = executor
-        self._sender = Sender(namespace, make_handle, timeout_s, bounds, secrets)
+        self._sender = Sender(namespace, make_handle, timeout_s, bounds, secrets, meter)
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
 
     async def enqueue(self, job: Job) -> H:
@@ -52,6 +54,7 @@ class AsyncProducer(Generic[H]):
         lane = self._sender.lane(job)
         shipment = self._sender.shipment([job])
         await self._ship(lane, shipment)
+        self._sender.count(shipment)
         return self._sender.result(lane, shipment, 0, self._retry(lane, shipment))
 
     async def enqueue_many(self, jobs: Iterable[Job]) -> list[H | StreamJobsError]:

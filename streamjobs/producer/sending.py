@@ -7,10 +7,11 @@ from typing import Any, Generic, TypeVar
 
 from streamjobs.client.forks import watch
 from streamjobs.client.talk import Leniently, Pause, Talk
-from streamjobs.core.errors import OutcomeUnknown, QueueFull, StreamJobsError
+from streamjobs.core.errors import NotSent, OutcomeUnknown, QueueFull, StreamJobsError
 from streamjobs.core.failpoints import failpoint
 from streamjobs.core.job import Job
 from streamjobs.core.limits import Bound
+from streamjobs.core.meter import Meter
 from streamjobs.core.retry import Exponential
 from streamjobs.producer.batching import Lane, Sending, Shipment, Shipped
 from streamjobs.protocol import intake
@@ -40,14 +41,17 @@ class Sender(Generic[H]):
         timeout_s: float,
         bounds: Mapping[str, Bound] | None = None,
         secrets: Secrets | None = None,
+        meter: Meter | None = None,
     ) -> None:
         """`timeout_s`: how long a job may wait to be sent, and a batch without an answer be sent again.
 
-        `bounds`: by queue, what the code says of how many jobs may wait there; it may grow later.
-        `secrets`: by kind, which arguments operators are not to see; likewise.
+        `bounds`: by queue, what the code says of how many jobs may wait there; it may grow later. `secrets`: by
+        kind, which arguments operators are not to see; likewise. `meter`: where what came of each job is counted,
+        while it is on.
         """
         self._bounds = {} if bounds is None else bounds
         self._secrets = {} if secrets is None else secrets
+        self._meter = meter or Meter()
         self._namespace = namespace
         self._make_handle = make_handle
         self._timeout_s = timeout_s
@@ -151,6 +155,12 @@ class Sender(Generic[H]):
             sending.settle(reply)
         return self.result(lane, shipment, index, retry)
 
+    def count(self, shipment: Shipment) -> None:
+        """Count what came of a shipment, if somebody wants to know."""
+        if self._meter.on:
+            for index, job in enumerate(shipment.jobs):
+                self._meter.enqueue(job.queue, job.kind, _outcome(*shipment.last(index)))
+
     def handle(self, lane: Lane, shipment: Shipment, index: int) -> H:
         """Return the handle of one job of a shipment that arrived."""
         if shipment.rest is not None:
@@ -175,6 +185,18 @@ def outcome_error(shipment: Shipment, retry: Retry, index: int) -> StreamJobsErr
     if isinstance(outcome, OutcomeUnknown):
         return OutcomeUnknown(str(outcome), retry=lambda: retry(index))
     return outcome
+
+
+def _outcome(shipment: Shipment, index: int) -> str:
+    """Return what came of one job, as metrics name it."""
+    match shipment.outcome:
+        case Shipped() as shipped:
+            return "full" if index in shipped.full else "duplicate" if index in shipped.held else "accepted"
+        case OutcomeUnknown():
+            return "unknown"
+        case NotSent():
+            return "not_sent"
+    return "rejected"
 
 
 def _full(queue: str, most: int) -> QueueFull:

@@ -14,6 +14,7 @@ from streamjobs.client.talk import talk
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
 from streamjobs.core.limits import Bound
+from streamjobs.core.meter import Meter
 from streamjobs.producer.batching import Lane, Shipment
 from streamjobs.producer.cargo import Cargo
 from streamjobs.producer.sending import MakeHandle, Retry, Sender
@@ -33,10 +34,11 @@ class SyncProducer(Generic[H]):
         timeout_s: float,
         bounds: Mapping[str, Bound] | None = None,
         secrets: Secrets | None = None,
+        meter: Meter | None = None,
     ) -> None:
-        """Make a producer; `timeout_s`, `bounds` and `secrets` as for `Sender`."""
+        """Make a producer; the last four as for `Sender`."""
         self._executor = executor
-        self._sender = Sender(namespace, make_handle, timeout_s, bounds, secrets)
+        self._sender = Sender(namespace, make_handle, timeout_s, bounds, secrets, meter)
         self.after_fork()
         watch(self)
 
@@ -49,6 +51,7 @@ class SyncProducer(Generic[H]):
         lane = self._sender.lane(job)
         shipment = self._sender.shipment([job])
         self._ship(lane, shipment)
+        self._sender.count(shipment)
         return self._sender.result(lane, shipment, 0, self._retry(lane, shipment))
 
     def enqueue_many(self, jobs: Iterable[Job]) -> list[H | StreamJobsError]:

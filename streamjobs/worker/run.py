@@ -50,6 +50,8 @@ class Runner:
         """Handlers that were abandoned and have not ended."""
         self.finished = 0
         """Jobs that have ended here, whatever came of them, or were parked; grows for as long as the worker lives."""
+        self.dropped = 0
+        """Of those, the runs whose job had ended elsewhere, or another worker held: nothing is written of them."""
         self.on_end: Callable[[], None] = lambda: None
         """Called after each end, also of a handler that was abandoned, for whoever waits for a free slot."""
 
@@ -134,9 +136,11 @@ class Runner:
             return
         self.running -= 1
         self.finished += 1
+        execution.ran_s = monotonic() - execution.started
         if isinstance(outcome, Returned):
             self._returned(execution, outcome)
         elif execution.ending is Ending.LOST:
+            self.dropped += 1
             execution.queue.drop(execution)
             self._settler.vacate(execution)
         else:
@@ -145,14 +149,13 @@ class Runner:
 
     def _returned(self, execution: Execution, outcome: Returned) -> None:
         """Settle a success, also one that comes late: the first one counts, whoever brings it."""
-        run_s = monotonic() - execution.started
         meta = execution.meta
         if meta is FRESH:
-            self._settler.returned(execution, run_s)
+            self._settler.returned(execution)
             return
         try:
             kept = outcome.value if meta.result_ttl_ms else None
-            self._settler.decided(execution, self._decision(execution, Returned(kept)), run_s)
+            self._settler.decided(execution, self._decision(execution, Returned(kept)))
         except UsageError as error:
             self._decide(execution, Raised(f"the result cannot be kept: {error}", "bug", permanent=True))
 
@@ -177,6 +180,7 @@ class Runner:
         It is retried no sooner than a lease from now, since the old run goes on.
         """
         execution.abandoned = True
+        execution.ran_s = monotonic() - execution.started
         self.running -= 1
         self.stuck += 1
         log.error("job %s (%s) does not end: abandoned", execution.job_id, execution.kind)

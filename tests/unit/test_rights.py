@@ -57,7 +57,7 @@ def requests() -> set[str]:
             match node:
                 case ast.List(elts=[ast.Constant(value=str(name)), *rest]) if name.isupper() and len(name) > 2:
                     sub = next((one.value for one in rest[:1] if isinstance(one, ast.Constant)), "")
-                    several = name in ("ACL", "CONFIG", "SLOWLOG", "XINFO", "XGROUP", "CLIENT", "SCRIPT")
+                    several = name in ("ACL", "CONFIG", "SLOWLOG", "XINFO", "XGROUP", "CLIENT", "SCRIPT", "MEMORY")
                     found.add(f"{name}|{sub}" if several else name)
     return found
 
