@@ -131,6 +131,8 @@ class Execution(msgspec.Struct, eq=False):
     abandoned: bool = False
     """Running long after its deadline, or the worker's end: settled without it, its slot given to others."""
     traceback: str = ""
+    span: Any = None
+    """That of its run, where runs are traced."""
     lost_event: asyncio.Event | None = None
 
     @property
