@@ -206,6 +206,12 @@ class Execution(msgspec.Struct, eq=False):
         return [lane for lane in self.lanes if lane.startswith("c")] if self.admitted else []
 
     @property
+    def log_fields(self) -> dict[str, Any]:
+        """What a log line about it says beside its message."""
+        queue = self.queue.keys.queue
+        return {"job_id": self.job_id, "kind": self.kind, "queue": queue, "attempt": self.attempt}
+
+    @property
     def lost(self) -> asyncio.Event:
         """Set when what this run does no longer counts."""
         if self.lost_event is None:

@@ -189,7 +189,8 @@ class Runner:
         execution.abandoned = True
         self.running -= 1
         self.stuck += 1
-        log.error("job %s (%s) does not end: abandoned", execution.job_id, execution.kind)
+        said = "job %s (%s) does not end: abandoned"
+        log.error(said, execution.job_id, execution.kind, extra=execution.log_fields)
         outcome = outcomes.timed_out(execution)
         if self.spans is not None:
             self.spans.end(execution, outcome)
@@ -220,10 +221,5 @@ class Runner:
             what,
             decision.error,
             "\n" + execution.traceback if execution.traceback else "",
-            extra={
-                "job_id": execution.job_id,
-                "kind": execution.kind,
-                "queue": execution.queue.keys.queue,
-                "attempt": execution.attempt,
-            },
+            extra=execution.log_fields,
         )

@@ -305,7 +305,8 @@ class Worker:
             if word != "EXPIRED":
                 execution.queue.drop(execution)
         elif execution.ending is Ending.NONE:
-            log.warning("job %s (%s): %s", execution.job_id, execution.kind, _SAID[word])
+            fields = execution.log_fields
+            log.warning("job %s (%s): %s", execution.job_id, execution.kind, _SAID[word], extra=fields)
             end_run(execution, Ending.STOP if word == "EXPIRED" else Ending.LOST)
 
 
