@@ -9,6 +9,7 @@
 --       its row; ended with result; finished; or unknown. The body is what it runs with or starts with next
 -- Cost: O(1); about 10 us
 -- @include entry
+-- @include last
 -- @include suspects
 -- @include latest
 local stream, ids, moved, scheduled, retries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -47,15 +48,10 @@ end
 
 -- given(key): whether this id is not beyond the last one that the key has given.
 local function given(key)
-  if redis.call('EXISTS', key) == 0 then return false end
-  local info = redis.call('XINFO', 'STREAM', key)
-  local last
-  for i = 1, #info, 2 do
-    if info[i] == 'last-generated-id' then last = info[i + 1] end
-  end
+  local last_ms, last_seq = last_given(key)
+  if not last_ms then return false end
   local ms, seq = string.match(job, '(%d+)-(%d+)$')
-  local last_ms, last_seq = string.match(last, '(%d+)-(%d+)$')
-  ms, seq, last_ms, last_seq = tonumber(ms), tonumber(seq), tonumber(last_ms), tonumber(last_seq)
+  ms, seq = tonumber(ms), tonumber(seq)
   return ms < last_ms or ms == last_ms and seq <= last_seq
 end
 

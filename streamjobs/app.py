@@ -5,7 +5,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, overload
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from streamjobs.client import Connections
 from streamjobs.core import codec, names
@@ -14,13 +14,15 @@ from streamjobs.core.cron import Calendar, Every, Schedule
 from streamjobs.core.dedupe import Dedupe
 from streamjobs.core.errors import InvalidOption, StreamJobsError
 from streamjobs.core.job import Job
-from streamjobs.core.limits import Bound, Concurrencies, Concurrency, Rate, Rates, queue_limits
+from streamjobs.core.limits import Bound, Concurrencies, Rates
 from streamjobs.core.options import (
     CronKeywords,
     CronOptions,
     EnqueueKeywords,
     EnqueueOptions,
     JobOptions,
+    QueueKeywords,
+    QueueOptions,
     WorkerKeywords,
     WorkerOptions,
     result_ttl_ms,
@@ -35,9 +37,10 @@ from streamjobs.protocol.keys import DEFAULT_NAMESPACE, QueueKeys
 from streamjobs.queue import Queue
 from streamjobs.senders import Senders
 from streamjobs.worker.context import Context
+from streamjobs.worker.embed import running
 from streamjobs.worker.process import leave, run_supervised, run_until_signalled
 from streamjobs.worker.start import Duty
-from streamjobs.worker.worker import Worker, running
+from streamjobs.worker.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -140,6 +143,7 @@ class StreamJobs:
         dedupe: Dedupe | None = None,
         rate: Rates = None,
         concurrency: Concurrencies = None,
+        redact: Sequence[str] | None = None,
     ) -> JobDecorator: ...
 
     def job(self, function: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
@@ -160,6 +164,7 @@ class StreamJobs:
             rate: how many may start in a time, over all workers of a queue; one `Rate`, or several with
                 different keys.
             concurrency: how many may run at once, likewise; a number stands for `Concurrency(number)`.
+            redact: arguments whose values the command line does not show to operators.
 
         Raises:
             InvalidOption: the name is taken, an argument's type cannot be encoded, an option is
@@ -225,15 +230,7 @@ class StreamJobs:
         """
         return Kind(self.registry.require(name), self._senders)
 
-    def queue(
-        self,
-        name: str,
-        *,
-        rate: Rate | None = None,
-        concurrency: Concurrency | int | None = None,
-        max_waiting: int | None = None,
-        when_full: Literal["raise", "wait"] | None = None,
-    ) -> Queue:
+    def queue(self, name: str, **options: Unpack[QueueKeywords]) -> Queue:
         """Return a queue by its name; with limits, let this app's workers, and all producers, keep them.
 
         Args:
@@ -246,13 +243,13 @@ class StreamJobs:
         Raises:
             InvalidOption: the name or a limit cannot be used; a limit has a key, which is for kinds.
         """
+        said, bounds = QueueOptions.of(options), self.registry.bounds
         queue = self._queues.get(name)
         if queue is None:
             queue = self._queues[name] = Queue(lambda: (self.connections, self.namespace), name)
-        queue.limits = queue_limits(rate, concurrency) or queue.limits
-        if max_waiting is not None or when_full is not None:
-            bounds = self.registry.bounds
-            bounds[name] = bounds.get(name, Bound()).changed(max_waiting, when_full)
+        queue.limits = said.limits or queue.limits
+        if (bound := said.bounded(bounds.get(name, Bound()))) != bounds.get(name, Bound()):
+            bounds[name] = bound
         return queue
 
     async def enqueue_many(self, jobs: Iterable[Job]) -> list[Handle[Any] | StreamJobsError]:

@@ -39,9 +39,9 @@ class Senders:
         self._aio: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncProducer[Handle[Any]]] = WeakKeyDictionary()
 
     @property
-    def _shared(self) -> tuple[dict[str, Bound], Meter]:
-        """What all producers of an app go by, and count in."""
-        return self._registry.bounds, self._registry.meter
+    def _shared(self) -> tuple[dict[str, Bound], dict[str, tuple[str, ...]], Meter]:
+        """What the code says of queues and of kinds, and may say more of later; and where all is counted."""
+        return self._registry.bounds, self._registry.secrets, self._registry.meter
 
     @property
     def _make_handle(self) -> Any:

@@ -10,6 +10,7 @@ from streamjobs.cli import params, show
 from streamjobs.cli.commands import Group
 from streamjobs.cli.details import dead_fields, print_dead
 from streamjobs.cli.endings import REFUSED, Failed
+from streamjobs.cli.secrets import revealing
 from streamjobs.cli.selection import Chosen, confirmed, selecting
 from streamjobs.cli.settings import settings
 
@@ -30,6 +31,7 @@ def dead() -> None:
 
 @dead.command("list")
 @selecting
+@revealing
 def list_(**options: Any) -> None:
     """List dead jobs, the newest first."""
     chosen = Chosen(**options)
@@ -99,6 +101,7 @@ def _group_fields(group: Any) -> dict[str, Any]:
 
 @dead.command("show")
 @click.argument("job_id", type=params.job_id, metavar="ID")
+@revealing
 def show_(job_id: str) -> None:
     """Show one dead job: arguments, history, and whether it can be replayed."""
     from streamjobs.operate import dead as operate

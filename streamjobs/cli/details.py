@@ -3,10 +3,14 @@
 from typing import TYPE_CHECKING, Any
 
 from streamjobs.cli import show
+from streamjobs.cli.secrets import shown_body
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streamjobs.core.job import Attempt
     from streamjobs.operate.jobs import JobStatus
+    from streamjobs.operate.limits import Wait
 
 
 def dead_fields(job: "JobStatus") -> dict[str, Any]:
@@ -15,7 +19,7 @@ def dead_fields(job: "JobStatus") -> dict[str, Any]:
         "id": job.id,
         "queue": job.queue,
         "kind": job.kind,
-        **show.arguments(job.body),
+        **show.arguments(shown_body(job)),
         "reason": job.reason,
         "error": job.error,
         "attempts": job.attempt,
@@ -38,11 +42,38 @@ def attempt_fields(attempt: "Attempt") -> dict[str, Any]:
     }
 
 
-def job_fields(job: "JobStatus", *, holds: bool) -> dict[str, Any]:
+def listed_fields(job: "JobStatus") -> dict[str, Any]:
+    """Return a live job for a JSON document that has many."""
+    return {
+        "id": job.id,
+        "queue": job.queue,
+        "state": str(job.state),
+        "kind": job.kind or None,
+        **(show.arguments(job.body) if job.kind else {"args": None}),
+        "attempt": job.attempt or None,
+        "retrying": job.retrying,
+        "place": job.place or None,
+        "enqueued": show.time_of(job.enqueued_ms),
+        "due": show.time_of(job.due_ms),
+        "worker": job.worker or None,
+        "error": _last_error(job),
+    }
+
+
+def _last_error(job: "JobStatus") -> str | None:
+    return job.error or (job.history[-1].error if job.history else None)
+
+
+def job_fields(job: "JobStatus", *, holds: bool, waits: "Sequence[Wait]") -> dict[str, Any]:
     """Return a job in any state for a JSON document; what its state does not have is null.
 
-    `holds`: whether its dedupe key is its own at the moment.
+    Args:
+        job: what is known of it.
+        holds: whether its dedupe key is its own at the moment.
+        waits: the limits for which it waits.
     """
+    import msgspec
+
     from streamjobs.core.dedupe import mode_name
 
     known = bool(job.kind)
@@ -51,14 +82,19 @@ def job_fields(job: "JobStatus", *, holds: bool) -> dict[str, Any]:
         "id": job.id,
         "queue": job.queue,
         "state": str(job.state),
+        "place": job.place or None,
+        "entry": job.entry or None,
         "kind": job.kind or None,
-        **(show.arguments(job.body) if known else nothing),
+        **(show.arguments(shown_body(job)) if known else nothing),
+        "enqueued": show.time_of(job.enqueued_ms),
         "attempt": job.attempt or None,
         "retrying": job.retrying,
         "due": show.time_of(job.due_ms),
         "expires": show.time_of(job.expires_ms),
         "worker": job.worker or None,
+        "silent_s": job.silent_ms / 1000 if job.worker else None,
         "deliveries": job.deliveries,
+        "waits_for": [msgspec.structs.asdict(one) for one in waits],
         "result": job.result,
         "reason": job.reason or None,
         "error": job.error or None,
@@ -68,6 +104,7 @@ def job_fields(job: "JobStatus", *, holds: bool) -> dict[str, Any]:
         "dedupe": mode_name(job.meta) or None,
         "holds_key": holds if job.meta.dedupe_key else None,
         "newer_arguments_follow": job.follows,
+        "traceparent": job.meta.traceparent or None,
         "headers": job.meta.headers or {},
         "history": [attempt_fields(attempt) for attempt in job.history],
     }
@@ -80,12 +117,32 @@ def print_dead(job: "JobStatus", holder: str, now_ms: int) -> None:
     _print_history(job, now_ms)
 
 
-def print_job(job: "JobStatus", now_ms: int, *, holds: bool) -> None:
+def print_job(job: "JobStatus", now_ms: int, *, holds: bool, waits: "Sequence[Wait]") -> None:
     """Print a job in any state."""
     held = f"{'' if holds else 'not '}by this job" if job.meta.dedupe_key else ""
     follow = "when it has ended" if job.follows else ""
-    show.pairs([*_about(job, now_ms), ("key held", held), ("newer follow", follow)])
+    rest = [("key held", held), ("newer follow", follow), *(("waits for", _waiting(one)) for one in waits)]
+    show.pairs([*_about(job, now_ms), ("where", _where(job)), *rest, ("trace", job.meta.traceparent)])
     _print_history(job, now_ms)
+
+
+def _where(job: "JobStatus") -> str:
+    match job.place:
+        case "stream" if job.worker:
+            heard = f"its worker was last heard of {show.ago(job.silent_ms)}"
+            return f"entry {job.entry}, delivered {show.plural(job.deliveries, 'time')}; {heard}"
+        case "stream":
+            return f"entry {job.entry}, not delivered yet"
+        case "released":
+            return f"entry {job.entry}, given back by a worker: it is taken before what is fresh"
+        case "parked":
+            return f"entry {job.entry}, waits for a limit"
+    return ""
+
+
+def _waiting(one: "Wait") -> str:
+    of = f"{one.kind} by {one.key}={one.value}" if one.key else one.kind or "the queue"
+    return f"the {one.limits} of {of}; {show.plural(one.before, 'job')} before it"
 
 
 def _about(job: "JobStatus", now_ms: int) -> list[tuple[str, str]]:
@@ -98,7 +155,8 @@ def _about(job: "JobStatus", now_ms: int) -> list[tuple[str, str]]:
         ("queue", job.queue),
         ("state", f"{job.state}{', retrying' if job.retrying else ''}"),
         ("kind", job.kind),
-        ("arguments", job.body.decode("utf-8", "backslashreplace")),
+        ("enqueued", f"{show.time_of(job.enqueued_ms)} ({show.ago(now_ms - job.enqueued_ms)})"),
+        ("arguments", shown_body(job).decode("utf-8", "backslashreplace")),
         ("attempts" if job.died_ms else "attempt", str(job.attempt or "")),
         ("due", due),
         ("expires", show.time_of(job.expires_ms) or ""),

@@ -182,7 +182,7 @@ def time_of(ms: int) -> str | None:
         return None
 
 
-def document(name: str, **fields: Any) -> None:
+def document(name: str, /, **fields: Any) -> None:
     """Print one JSON document, `schema` and `version` first."""
     click.echo(_json({"schema": f"streamjobs.{name}", "version": VERSION, **fields}, indent=2))
 

@@ -1,20 +1,21 @@
 """Options as values: what a kind, one enqueue, and a worker can be told. Checked when made."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, Self, TypedDict
 
 import msgspec
 
-from streamjobs.core import names
+from streamjobs.core import names, redact
 from streamjobs.core.addresses import parse_address
 from streamjobs.core.cron import CATCH_UPS, CatchUp
 from streamjobs.core.dedupe import Dedupe, check_mode
 from streamjobs.core.errors import InvalidOption
-from streamjobs.core.limits import Concurrencies, Limit, Rates, limits
+from streamjobs.core.limits import Bound, Concurrencies, Concurrency, Limit, Rate, Rates, limits, queue_limits
 from streamjobs.core.retry import Retry
 
 WhenExpired = Literal["dead", "drop"]
+WhenFull = Literal["raise", "wait"]
 
 DEFAULT_QUEUE = "default"
 MAX_RESULT_TTL_MS = 30 * 86_400_000
@@ -54,7 +55,8 @@ class JobOptions(_Options, frozen=True):
     `timeout`: seconds a run may take, None for no limit. `result_ttl`: seconds a result is kept, 0
     for not at all. `dedupe`: how long a job keeps out others of its dedupe key, and which arguments
     make the key; None where only an enqueue that names a key has one. `rate`, `concurrency`: limits over
-    all workers of a queue (docs/flow.md).
+    all workers of a queue (docs/flow.md). `redact`: names of arguments whose values the command line does
+    not show (docs/security.md).
     """
 
     queue: str = DEFAULT_QUEUE
@@ -64,9 +66,11 @@ class JobOptions(_Options, frozen=True):
     dedupe: Dedupe | None = None
     rate: Rates = None
     concurrency: Concurrencies = None
+    redact: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         names.check_name(self.queue, "queue")
+        redact.check(self.redact)
         if not isinstance(self.retry, Retry):
             raise InvalidOption(f"retry={self.retry!r:.80}: expected streamjobs.Retry(...)")
         check_mode(self.dedupe)
@@ -164,6 +168,36 @@ class EnqueueOptions(_Options, frozen=True):
     def expires_at_ms(self) -> int:
         """Instant in ms since 1970; 0 for none, or for a time from the receipt."""
         return names.instant_ms(self.expires, "expires") if isinstance(self.expires, datetime) else 0
+
+
+class QueueKeywords(TypedDict, total=False):
+    """What is said of a queue as keywords; see `StreamJobs.queue`."""
+
+    rate: Rate | None
+    concurrency: Concurrency | int | None
+    max_waiting: int | None
+    when_full: WhenFull | None
+
+
+class QueueOptions(_Options, frozen=True):
+    """What is said of a queue; None is said of nothing. See `StreamJobs.queue`."""
+
+    rate: Rate | None = None
+    concurrency: Concurrency | int | None = None
+    max_waiting: int | None = None
+    when_full: WhenFull | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.limits, self.bounded(Bound())
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """The limits of the whole queue."""
+        return queue_limits(self.rate, self.concurrency)
+
+    def bounded(self, before: Bound) -> Bound:
+        """Return how many jobs may wait from now on; what is not said stays as it was."""
+        return before.changed(self.max_waiting, self.when_full)
 
 
 class CronKeywords(TypedDict, total=False):

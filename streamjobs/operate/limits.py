@@ -1,17 +1,18 @@
 """Limits at run time: set, lift, reset. They hold before what the code says, in all workers, within a second."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 import msgspec
 
 from streamjobs.client.talk import Talk
 from streamjobs.core.errors import InvalidOption
-from streamjobs.core.limits import Bound, Concurrency, Limit, Rate, base_of, kind_of, limits
+from streamjobs.core.limits import Bound, Concurrency, Limit, Rate, base_of, key_text, kind_of, limits
 from streamjobs.core.names import check_kind
+from streamjobs.operate.jobs import JobStatus
 from streamjobs.operate.stats import snapshot
 from streamjobs.protocol import intake, lanes
-from streamjobs.protocol.keys import QueueKeys
+from streamjobs.protocol.keys import PARKED, QueueKeys
 
 Off = Literal["off"]
 MAX_WAITING = "max_waiting"
@@ -103,6 +104,8 @@ class LimitStatus(msgspec.Struct, frozen=True):
     """Set at run time; else as the workers' code has it."""
     waiting: int = 0
     """Jobs that wait for it; of max_waiting, that wait in the queue."""
+    code: str = ""
+    """What the workers' code says instead, where an operator has set something; "" for nothing."""
 
     def __str__(self) -> str:
         if self.off:
@@ -118,8 +121,62 @@ def current(keys: QueueKeys) -> Talk[list[LimitStatus]]:
     values = code | overrides
     bases = sorted(values)
     counts = yield [lanes.waiting(keys, base) for base in bases]
-    found = [_status(base, values[base], base in overrides, count) for base, count in zip(bases, counts, strict=True)]
+    found = []
+    for base, count in zip(bases, counts, strict=True):
+        instead = str(_status(base, code[base], False, 0)) if base in overrides and base in code else ""
+        found.append(_status(base, values[base], base in overrides, count, instead))
     return found + (yield from _max_waiting(keys))
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """A lane in which a job waits."""
+
+    limits: str
+    """`rate` or `concurrency`."""
+    kind: str
+    """"" for the whole queue."""
+    key: str
+    """The argument for each of whose values it holds; "" for none."""
+    value: str
+    """That value, as JSON."""
+    before: int
+    """How many jobs go before it."""
+
+
+def waits_for(keys: QueueKeys, status: JobStatus) -> Talk[list[Wait]]:
+    """Find the lane in which a parked job waits, and how many stand before it there.
+
+    None where that is not known here: a key of which the job has only the default, or that its handler writes
+    in a way of its own.
+    """
+    if status.place != PARKED:
+        return []
+    overrides, code = yield [lanes.overrides(keys), lanes.stored(keys)]
+    local = status.id.partition(":")[2]
+    found = []
+    for base, value in _lanes_of(status, code | overrides):
+        lane = f"{base} {value}" if value else base
+        place, before = yield [*lanes.place(keys, lane, local, status.entry)]
+        if place is not None:
+            limits = "rate" if base.startswith("r") else "concurrency"
+            found.append(Wait(limits, kind_of(base), base.partition(" ")[2], value, before))
+    return found
+
+
+def _lanes_of(status: JobStatus, bases: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the bases that hold for a job, each with the value of its key, "" for none."""
+    try:
+        arguments = msgspec.json.decode(status.body)
+    except ValueError:
+        arguments = None
+    for base in sorted(bases):
+        key = base.partition(" ")[2]
+        if kind_of(base) not in ("", status.kind):
+            continue
+        if not key:
+            yield base, ""
+        elif isinstance(arguments, dict) and key in arguments:
+            yield base, key_text(arguments[key])
 
 
 def _max_waiting(keys: QueueKeys) -> Talk[list[LimitStatus]]:
@@ -138,11 +195,12 @@ def _max_waiting(keys: QueueKeys) -> Talk[list[LimitStatus]]:
             off=off,
             by_operator=bool(by_operator),
             waiting=now.queues[0].waiting,
+            code=code if by_operator else "",
         )
     ]
 
 
-def _status(base: str, value: str, by_operator: bool, waiting: int) -> LimitStatus:
+def _status(base: str, value: str, by_operator: bool, waiting: int, code: str = "") -> LimitStatus:
     first, _, interval = ("0", "", "") if value == lanes.OFF else value.partition(" ")
     rate = base.startswith("r")
     return LimitStatus(
@@ -155,4 +213,5 @@ def _status(base: str, value: str, by_operator: bool, waiting: int) -> LimitStat
         off=value == lanes.OFF,
         by_operator=by_operator,
         waiting=waiting,
+        code=code,
     )

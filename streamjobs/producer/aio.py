@@ -16,6 +16,7 @@ from streamjobs.producer.batching import Lane, Shipment
 from streamjobs.producer.cargo import Cargo
 from streamjobs.producer.sending import MakeHandle, Retry, Sender
 from streamjobs.producer.spans import SendSpan
+from streamjobs.protocol.secrets import Secrets
 
 H = TypeVar("H")
 
@@ -33,11 +34,12 @@ class AsyncProducer(Generic[H]):
         make_handle: MakeHandle[H],
         timeout_s: float,
         bounds: Mapping[str, Bound] | None = None,
+        secrets: Secrets | None = None,
         meter: Meter | None = None,
     ) -> None:
-        """Make a producer; the last three as for `Sender`."""
+        """Make a producer; the last four as for `Sender`."""
         self._executor = executor
-        self._sender = Sender(namespace, make_handle, timeout_s, bounds, meter)
+        self._sender = Sender(namespace, make_handle, timeout_s, bounds, secrets, meter)
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
 
     async def enqueue(self, job: Job) -> H:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from random import Random
 from time import monotonic
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from streamjobs.client.forks import watch
 from streamjobs.client.talk import Leniently, Pause, Talk
@@ -15,7 +15,9 @@ from streamjobs.core.meter import Meter
 from streamjobs.core.retry import Exponential
 from streamjobs.producer.batching import Lane, Sending, Shipment, Shipped
 from streamjobs.protocol import intake
+from streamjobs.protocol.calls import Request
 from streamjobs.protocol.keys import QueueKeys
+from streamjobs.protocol.secrets import Secrets, declare
 
 H = TypeVar("H")
 
@@ -38,14 +40,17 @@ class Sender(Generic[H]):
         make_handle: MakeHandle[H],
         timeout_s: float,
         bounds: Mapping[str, Bound] | None = None,
+        secrets: Secrets | None = None,
         meter: Meter | None = None,
     ) -> None:
         """`timeout_s`: how long a job may wait to be sent, and a batch without an answer be sent again.
 
-        `bounds`: by queue, what the code says of how many jobs may wait there; it may grow later. `meter`: where
-        what came of each job is counted, while it is on.
+        `bounds`: by queue, what the code says of how many jobs may wait there; it may grow later. `secrets`: by
+        kind, which arguments operators are not to see; likewise. `meter`: where what came of each job is counted,
+        while it is on.
         """
         self._bounds = {} if bounds is None else bounds
+        self._secrets = {} if secrets is None else secrets
         self._meter = meter or Meter()
         self._namespace = namespace
         self._make_handle = make_handle
@@ -88,8 +93,12 @@ class Sender(Generic[H]):
     def _announce(self) -> Talk[None]:
         names, self._unannounced = self._unannounced, set()
         if names:
-            [reply] = yield Leniently([intake.announce(self._namespace, sorted(names))])
-            if isinstance(reply, StreamJobsError):
+            told: list[Request[Any]] = [intake.announce(self._namespace, sorted(names))]
+            if self._secrets:
+                # Before the first job is there to be looked at.
+                told += [declare(self._queues[name], self._secrets) for name in names]
+            replies = yield Leniently(told)
+            if any(isinstance(reply, StreamJobsError) for reply in replies):
                 # The jobs themselves will tell; a worker announces its queues too.
                 self._unannounced |= names
         for name, bound in list(self._bounds.items()):

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from time import monotonic
 from typing import assert_never
 
 from streamjobs.core.job import Bury, Cancel, Complete, Decision, Release, Retry, Snooze
@@ -17,8 +16,8 @@ from streamjobs.worker.station import Station
 MOST = 500
 """Ends that are noted before they are counted, however long one flush goes on."""
 
-Ended = tuple[Execution, str, float]
-"""What ended, its outcome, and for how many seconds its handler ran."""
+Ended = tuple[Execution, str]
+"""What ended, and its outcome."""
 
 
 class CountingSettler(Settler):
@@ -33,24 +32,24 @@ class CountingSettler(Settler):
         self._server = station.clock
         self._ended: list[Ended] = []
 
-    def returned(self, execution: Execution, run_s: float) -> None:
+    def returned(self, execution: Execution) -> None:
         """Take a plain success."""
-        Settler.returned(self, execution, run_s)
-        self._ended.append((execution, "done", run_s))
+        Settler.returned(self, execution)
+        self._ended.append((execution, "done"))
         if len(self._ended) >= MOST:
             self._count()
 
-    def decided(self, execution: Execution, decision: Decision, run_s: float = 0.0) -> None:
+    def decided(self, execution: Execution, decision: Decision) -> None:
         """Take any other decision."""
-        super().decided(execution, decision, run_s)
+        super().decided(execution, decision)
         if not isinstance(decision, Release):
-            self._ended.append((execution, _outcome(decision), run_s or monotonic() - execution.started))
+            self._ended.append((execution, _outcome(decision)))
 
     def release(self, execution: Execution, *, held_alone: bool = False, quiet: bool = False) -> None:
         """Give a claim back; one that never ran has not ended either."""
         super().release(execution, held_alone=held_alone, quiet=quiet)
         if execution.started:
-            self._ended.append((execution, "released", monotonic() - execution.started))
+            self._ended.append((execution, "released"))
 
     async def _flush_all(self) -> None:
         await super()._flush_all()
@@ -70,15 +69,15 @@ class CountingSettler(Settler):
         for alike in by_job.values():
             execution = alike[0][0]
             row = self._meter.row(execution.queue.keys.queue, execution.kind)
-            row.outcomes.update([outcome for _, outcome, _ in alike])
-            ran = [one for one in alike if one[0].started]
-            row.runs.add([run_s for *_, run_s in ran])
+            row.outcomes.update([outcome for _, outcome in alike])
+            ran = [execution for execution, _ in alike if execution.started]
+            row.runs.add([execution.ran_s for execution in ran])
             row.waits.add(self._waits_s(ran))
 
-    def _waits_s(self, ran: list[Ended]) -> list[float]:
+    def _waits_s(self, ran: list[Execution]) -> list[float]:
         """Return how long each was ready before it ran: an entry's id begins with when it became ready, in ms."""
         digits, ready_s, waits = b"", 0.0, []
-        for execution, *_ in ran:
+        for execution in ran:
             # Where there are many, many became ready at once.
             if (ms := execution.claim.entry[:13]) != digits:
                 digits, ready_s = ms, (int(ms.partition(b"-")[0]) - self._server.offset_ms) / 1000

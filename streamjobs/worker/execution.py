@@ -120,6 +120,9 @@ class Execution(msgspec.Struct, eq=False):
     access: Access | None = None
     """None until it is started."""
     started: float = 0.0
+    """Monotonic seconds; 0 until its handler is started."""
+    ran_s: float = 0.0
+    """How long its handler ran, once that has ended or was abandoned."""
     deadline: float | None = None
     """Monotonic seconds; None for no timeout."""
     task: asyncio.Task[None] | None = None

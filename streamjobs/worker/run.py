@@ -143,6 +143,7 @@ class Runner:
             return
         self.running -= 1
         self.finished += 1
+        execution.ran_s = monotonic() - execution.started
         if isinstance(outcome, Returned):
             self._returned(execution, outcome)
         elif execution.ending is Ending.LOST:
@@ -155,14 +156,13 @@ class Runner:
 
     def _returned(self, execution: Execution, outcome: Returned) -> None:
         """Settle a success, also one that comes late: the first one counts, whoever brings it."""
-        run_s = monotonic() - execution.started
         meta = execution.meta
         if meta is FRESH:
-            self._settler.returned(execution, run_s)
+            self._settler.returned(execution)
             return
         try:
             kept = outcome.value if meta.result_ttl_ms else None
-            self._settler.decided(execution, self._decision(execution, Returned(kept)), run_s)
+            self._settler.decided(execution, self._decision(execution, Returned(kept)))
         except UsageError as error:
             self._decide(execution, Raised(f"the result cannot be kept: {error}", "bug", permanent=True))
 
@@ -187,6 +187,7 @@ class Runner:
         It is retried no sooner than a lease from now, since the old run goes on.
         """
         execution.abandoned = True
+        execution.ran_s = monotonic() - execution.started
         self.running -= 1
         self.stuck += 1
         said = "job %s (%s) does not end: abandoned"

@@ -355,11 +355,11 @@ class Starter:
             if execution.queue.holds(execution):
                 self._settler.release(execution)
 
-    def hold(self) -> None:
-        """Start nothing more."""
-        self.stopping = True
-        self._announcer.stopping = self._marker.stopping = self._admission.stopping = True
-        self._settler.on_woken = None
+    def hold(self, held: bool = True) -> None:
+        """Start nothing more; or, after that, with False start again."""
+        self.stopping = held
+        self._announcer.stopping = self._marker.stopping = self._admission.stopping = held
+        self._settler.on_woken = None if held or self._duty is Duty.SUSPECTS else self._on_woken
         self.room.set()
 
     def stop(self) -> None:

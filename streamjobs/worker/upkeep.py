@@ -1,4 +1,6 @@
-"""What a worker does once a minute: announce queues and their bounds, and forget consumers and limits that are gone."""
+"""What a worker does once a minute: announce queues and what its code says of them, and forget consumers and limits
+that are gone.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +8,7 @@ from typing import Any
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.limits import Bound, kind_of
 from streamjobs.core.registry import Handler
-from streamjobs.protocol import intake, lanes, leases, upkeep
+from streamjobs.protocol import intake, lanes, leases, secrets, upkeep
 from streamjobs.protocol.calls import Command
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.station import Station
@@ -24,6 +26,7 @@ class Upkeep:
     def __init__(self, station: Station, handlers: Mapping[str, Handler], bounds: Mapping[str, Bound]) -> None:
         self._handlers = handlers
         self._bounds = bounds
+        self._secrets = {kind: one.options.redact for kind, one in handlers.items() if one.options.redact}
         self._executor = station.executor
         self._namespace = station.namespace
         self._queues = station.queues
@@ -36,6 +39,8 @@ class Upkeep:
         for queue in self._queues:
             if (bound := self._bounds.get(queue.keys.queue)) and bound.max_waiting:
                 await self._executor.run(intake.declare_max_waiting(queue.keys, bound.max_waiting))
+            if self._secrets:
+                await self._executor.run(secrets.declare(queue.keys, self._secrets))
             await self._forget(queue)
             await self._drop_limits(queue)
         return EVERY_S

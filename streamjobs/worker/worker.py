@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from streamjobs.core.registry import Handler
 from streamjobs.core.subscription import Subscription, weight_of
 from streamjobs.protocol import leases, upkeep
 from streamjobs.protocol.keys import QueueKeys
+from streamjobs.protocol.workers import QUIET, RUN, STOP
 from streamjobs.worker.burst import Burst
 from streamjobs.worker.check import check
 from streamjobs.worker.count import AtWork, CountingSettler
@@ -35,6 +36,8 @@ from streamjobs.worker.lease import LeaseKeeper
 from streamjobs.worker.probes import Pages, health_pages, serving
 from streamjobs.worker.promote import LONGEST_S, Promoter
 from streamjobs.worker.quarantine import Quarantine
+from streamjobs.worker.quiet import Quiet
+from streamjobs.worker.report import Reporter, reporting
 from streamjobs.worker.run import Runner
 from streamjobs.worker.scrape import metrics_pages
 from streamjobs.worker.service import HEALABLE, Backoff, Service, run_service, until
@@ -53,6 +56,13 @@ Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 
 class Worker:
     """Claims and runs the jobs of some queues until `stop`. Made by `StreamJobs.worker`."""
+
+    ordered = ""
+    """The last order that it was given (`quiet`, `run` or `stop`); "" for none."""
+    _watchdog: Watchdog | None = None
+    _quiet: Quiet | None = None
+    _starts_quiet = False
+    _ended = False
 
     def __init__(
         self,
@@ -77,8 +87,6 @@ class Worker:
         self._connections, self._handlers = connections, handlers
         self._options = options
         self._lifespan, self._rules = lifespan, rules
-        self._watchdog: Watchdog | None = None
-        self._ended = False
         # Who only runs what there is, or only suspects, leaves the slots to others.
         schedules = not options.burst and duty is not Duty.SUSPECTS
         self._crons = [cron for cron in crons if schedules and weight_of(cron.job.queue, queues)]
@@ -99,6 +107,19 @@ class Worker:
         """Set once the server has been reached and jobs are being fetched."""
         self.on_left: Callable[[], None] = lambda: None
         """Called after each suspect that was left to another process."""
+        self.on_order: Callable[[str], None] = lambda word: None
+        """Called with the word of each order, before it is followed."""
+
+    @property
+    def state(self) -> str:
+        """`starting`, `running`, `quiet` (it starts nothing), `stopping` or `ended`."""
+        if self._ended:
+            return "ended"
+        if self._stopping.is_set():
+            return "stopping"
+        if not self.ready.is_set():
+            return "starting"
+        return "quiet" if self._quiet and self._quiet.on else "running"
 
     @property
     def live(self) -> bool:
@@ -115,6 +136,27 @@ class Worker:
         if self._watchdog is None or self._stopping.is_set():
             return ""
         return self._watchdog.trouble
+
+    def quiet(self) -> None:
+        """Start nothing more until `go_on`: what runs goes on, what was claimed beside goes to others at once.
+
+        From the worker's own event loop; harmless to repeat, or before it runs.
+        """
+        self._starts_quiet = True
+        if self._quiet:
+            self._quiet.begin()
+
+    def go_on(self) -> None:
+        """Start jobs again, after `quiet`."""
+        self._starts_quiet = False
+        if self._quiet:
+            self._quiet.end()
+
+    def _obey(self, word: str) -> None:
+        """Follow an operator's order."""
+        self.ordered = word
+        self.on_order(word)
+        {QUIET: self.quiet, RUN: self.go_on, STOP: self.stop}[word]()
 
     async def unready(self) -> str:
         """Return why it cannot take jobs now; "" while it can: it has joined its queues, and the server answers."""
@@ -216,8 +258,8 @@ class Worker:
 
     async def _join_queues(self) -> None:
         keys = [queue.keys for queue in self._queues]
-        where, allow = self._connections.target.text, self._options.allow_eviction
-        await check(self._station.executor, where, keys, allow_eviction=allow)
+        target, allow = self._connections.target, self._options.allow_eviction
+        await check(self._station.executor, target, keys, allow_eviction=allow)
         for queue in self._queues:
             await self._join_queue(queue)
         await self._discovery.look()
@@ -245,22 +287,21 @@ class Worker:
         fetcher, promoter = self._fetching(reader, sleeper, starter, runner)
         stack.enter_context(self._meter.counting(AtWork(station, settler, runner, fetcher)))
         self._watchdog = Watchdog(station, fetcher, starter, runner, keeper)
-        services: list[Service] = [Deadlines(station, runner, starter), self._watchdog]
-        services.append(Upkeep(station, self._handlers, self._bounds))
-        if self._patterns:
-            self._discovery.found = fetcher.nudge
-            services.append(self._discovery)
-        if self._crons:
-            services.append(Scheduler(station, self._crons))
+        self._quiet = quiet = Quiet(station, starter, fetcher, promoter)
+        if self._starts_quiet:
+            quiet.begin()
+        services: list[Service] = [Deadlines(station, runner, starter), self._watchdog, settler.times]
         if options.burst:
             services.append(Burst(station, fetcher, starter, settler, self.stop))
-        tasks = [self._spawn(service) for service in services]
+        tasks = [self._spawn(service) for service in services + self._upkeep(fetcher)]
+        # Only who shows itself to its queues, as promoters do, can be found.
+        told = [await stack.enter_async_context(self._reporting(runner, settler))] if promoter else []
         fetching = self._spawn(fetcher)
         promoting = self._spawn(promoter) if promoter else fetching
         names = ", ".join([one.pattern for one in self._patterns] + [queue.keys.queue for queue in self._queues])
         log.info("worker %s serves %s with %d slots", self.consumer, names, options.concurrency)
         self.ready.set()
-        watched: list[asyncio.Future[Any]] = [*tasks, fetching, promoting, settler.broken]
+        watched: list[asyncio.Future[Any]] = [*tasks, *told, fetching, promoting, settler.broken]
         stopped = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([*watched, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -270,6 +311,7 @@ class Worker:
             raise
         finally:
             self._stopping.set()
+            await quiet.close()
             ending = WindDown(station, self._aborting, settler, runner, starter)
             if promoter:
                 await ending.give_up_bell(promoter, promoting)
@@ -279,6 +321,21 @@ class Worker:
             if future.done() and not future.cancelled() and (error := future.exception()):
                 raise error
         return clean
+
+    def _upkeep(self, fetcher: Fetcher) -> list[Service]:
+        """Return the services that have nothing to do with single claims."""
+        services: list[Service] = [Upkeep(self._station, self._handlers, self._bounds)]
+        if self._patterns:
+            self._discovery.found = fetcher.nudge
+            services.append(self._discovery)
+        if self._crons:
+            services.append(Scheduler(self._station, self._crons))
+        return services
+
+    def _reporting(self, runner: Runner, settler: Settler) -> "AbstractAsyncContextManager[asyncio.Task[None]]":
+        supervised = self._duty is not Duty.ALL
+        reporter = Reporter(self._station, runner, settler, lambda: self.state, self._obey, supervised=supervised)
+        return reporting(reporter, self._station)
 
     def _fetching(
         self, reader: AsyncExecutor, sleeper: AsyncExecutor, starter: Starter, runner: Runner
@@ -315,35 +372,3 @@ _SAID = {
     "CANCELLED": "it was cancelled, or ended elsewhere",
     "EXPIRED": "its lease could not be renewed in time",
 }
-
-
-@asynccontextmanager
-async def running(worker: Worker) -> AsyncIterator[Worker]:
-    """Run a worker beside other code: it works while the block runs and is stopped at its end.
-
-    Raises:
-        whatever ended the worker before.
-    """
-    task = asyncio.create_task(worker.run(), name="streamjobs-worker")
-    ready = asyncio.create_task(worker.ready.wait())
-    try:
-        await asyncio.wait([task, ready], return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            # It has ended before it was ready: raises why.
-            task.result()
-        task.add_done_callback(_tell_of_an_early_end)
-        yield worker
-    except asyncio.CancelledError:
-        worker.abort()
-        raise
-    finally:
-        ready.cancel()
-        task.remove_done_callback(_tell_of_an_early_end)
-        worker.stop()
-        await task
-
-
-def _tell_of_an_early_end(task: "asyncio.Task[bool]") -> None:
-    """Log that a worker ended beside code that goes on; the block's end raises it only then."""
-    error = None if task.cancelled() else task.exception()
-    log.error("the worker has ended before it was stopped: %r", error)

@@ -14,7 +14,7 @@ from streamjobs.protocol.calls import Command
 from streamjobs.protocol.keys import GROUP, QueueKeys, describe
 from tests.faults.history import digest
 
-EXPIRING = {"dedupe", "once", "producer", "promoter", "result", "metrics"}
+EXPIRING = {"dedupe", "once", "producer", "promoter", "result", "metrics", "worker"}
 PAGE = 1000
 
 
