@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from streamjobs.metrics import Metrics
     from streamjobs.operate.jobs import JobStatus
     from streamjobs.worker.context import Context, current_job
+    from streamjobs.worker.logs import JsonFormatter
     from streamjobs.worker.once import Effect
     from streamjobs.worker.worker import Worker
 
@@ -73,6 +74,7 @@ __all__ = [
     "JobFailed",
     "JobOptions",
     "JobStatus",
+    "JsonFormatter",
     "Kind",
     "Latest",
     "LeaseLost",
@@ -126,6 +128,7 @@ _HOMES = {
     "metrics": "Metrics",
     "operate.jobs": "JobStatus",
     "worker.context": "Context current_job",
+    "worker.logs": "JsonFormatter",
     "worker.once": "Effect",
     "worker.worker": "Worker",
 }
