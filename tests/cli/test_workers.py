@@ -146,7 +146,11 @@ def test_a_worker_takes_orders(line: Line, crew: Crew, monkeypatch: pytest.Monke
     app = StreamJobs(line.url, namespace=line.namespace)
     app.job(name="none", queue="web")(lambda: None)
     go_on = threading.Event()
-    app.job(name="waits", queue="web")(lambda: go_on.wait(20))
+
+    @app.job(name="waits", queue="web")
+    def waits() -> None:
+        go_on.wait(20)
+
     documents = []
 
     def body(worker: Worker) -> None:

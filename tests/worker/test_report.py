@@ -142,6 +142,17 @@ async def test_a_quiet_worker_starts_nothing_and_goes_on_with_what_it_has(
         assert (worker.state, gate.names) == ("running", ["runs", "waits"])
 
 
+async def test_a_quiet_worker_claims_nothing(real: StreamJobs, queue: Queue) -> None:
+    """A read that waits on the server would bring what comes next, only to give it back."""
+    gate = Gate(real)
+    async with real.worker(options=FAST, block=30, sweep=60) as worker:
+        await order(real, worker.consumer, workers.QUIET)
+        await pause(0.2)
+        await gate.kind.enqueue()
+        await pause(0.2)
+        assert queue.pending() == []
+
+
 async def test_a_quiet_worker_has_no_slots_and_is_alive(app: StreamJobs, gate: Gate, queue: Queue) -> None:
     async with app.worker(options=FAST) as worker:
         await order(app, worker.consumer, workers.QUIET)
