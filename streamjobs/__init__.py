@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from streamjobs.core.options import JobOptions, WorkerOptions
     from streamjobs.core.retry import Exponential, Fixed, Retry
     from streamjobs.core.states import DeadReason, State
+    from streamjobs.dead import DeadLetters
     from streamjobs.handle import Handle
     from streamjobs.kind import Kind
     from streamjobs.metrics import Metrics
@@ -60,6 +61,7 @@ __all__ = [
     "Concurrency",
     "Conflict",
     "Context",
+    "DeadLetters",
     "DeadReason",
     "Effect",
     "EffectUnderWay",
@@ -123,6 +125,7 @@ _HOMES = {
     "core.options": "JobOptions WorkerOptions",
     "core.retry": "Exponential Fixed Retry",
     "core.states": "DeadReason State",
+    "dead": "DeadLetters",
     "handle": "Handle",
     "kind": "Kind",
     "metrics": "Metrics",

@@ -247,7 +247,7 @@ class StreamJobs:
         said, bounds = QueueOptions.of(options), self.registry.bounds
         queue = self._queues.get(name)
         if queue is None:
-            queue = self._queues[name] = Queue(lambda: (self.connections, self.namespace), name)
+            queue = self._queues[name] = Queue(lambda: (self.connections, self.namespace), name, self.registry.find)
         queue.limits = said.limits or queue.limits
         if (bound := said.bounded(bounds.get(name, Bound()))) != bounds.get(name, Bound()):
             bounds[name] = bound

@@ -150,13 +150,13 @@ def dead_status(keys: QueueKeys, local: str, fields: Mapping[str, bytes]) -> Job
         keys.queue,
         State.DEAD,
         kind=text(fields, "kind"),
-        attempt=_number(fields, "attempts"),
+        attempt=number(fields, "attempts"),
         reason=text(fields, "reason"),
         error=text(fields, "error"),
         history=attempts(fields.get("history", b"")),
-        died_ms=_number(fields, "died_at"),
+        died_ms=number(fields, "died_at"),
         body=fields.get("body", b""),
-        newer=_number(fields, "newer"),
+        newer=number(fields, "newer"),
         meta=read_meta(fields.get("meta", b"")),
         dead_entry=text(fields, "entry"),
         promise=text(fields, "promise"),
@@ -168,7 +168,8 @@ def text(fields: Mapping[str, bytes], name: str) -> str:
     return fields.get(name, b"").decode("utf-8", "replace")
 
 
-def _number(fields: Mapping[str, bytes], name: str) -> int:
+def number(fields: Mapping[str, bytes], name: str) -> int:
+    """Return a field as a number; 0 for one that is none."""
     value = fields.get(name, b"")
     return int(value) if value.isdigit() and len(value) < 20 else 0
 

@@ -36,7 +36,10 @@ def unmark(key: str) -> Command[int]:
 
 def attempts(rights: Rights, keys: QueueKeys, key: str) -> dict[str, list[Word]]:
     """Return each command of these rights as words that have no effect on `key`, a text or not there."""
-    return {name: _words(name, {"KEY": key, "GONE": f"{key}:gone", "CHANNEL": keys.done}) for name in sorted(rights.commands)}
+    return {
+        name: _words(name, {"KEY": key, "GONE": f"{key}:gone", "CHANNEL": keys.done})
+        for name in sorted(rights.commands)
+    }
 
 
 def trial(words: Sequence[Word]) -> Command[None]:
