@@ -236,6 +236,7 @@ class StreamJobs:
             concurrency: how many of its jobs may run at once, likewise.
             max_waiting: how many may wait; an enqueue of more is refused, whoever sends it.
             when_full: what this app does then: raise `QueueFull` at once, or try again until the enqueue's time is up.
+            thresholds: from when on `streamjobs stats` calls it degraded, and critical.
 
         Raises:
             InvalidOption: the name or a limit cannot be used; a limit has a key, which is for kinds.
@@ -247,6 +248,8 @@ class StreamJobs:
         queue.limits = said.limits or queue.limits
         if (bound := said.bounded(bounds.get(name, Bound()))) != bounds.get(name, Bound()):
             bounds[name] = bound
+        if said.thresholds is not None:
+            self.registry.thresholds[name] = said.thresholds
         return queue
 
     async def enqueue_many(self, jobs: Iterable[Job]) -> list[Handle[Any] | StreamJobsError]:
@@ -326,6 +329,7 @@ class StreamJobs:
             crons=list(self.registry.crons().values()),
             limits={name: queue.limits for name, queue in self._queues.items()},
             bounds=self.registry.bounds,
+            thresholds=self.registry.thresholds,
             duty=duty,
         )
 

@@ -12,6 +12,7 @@ from streamjobs.core.dedupe import Dedupe, check_mode
 from streamjobs.core.errors import InvalidOption
 from streamjobs.core.limits import Bound, Concurrencies, Concurrency, Limit, Rate, Rates, limits, queue_limits
 from streamjobs.core.retry import Retry
+from streamjobs.core.thresholds import Thresholds
 
 WhenExpired = Literal["dead", "drop"]
 WhenFull = Literal["raise", "wait"]
@@ -173,6 +174,7 @@ class QueueKeywords(TypedDict, total=False):
     concurrency: Concurrency | int | None
     max_waiting: int | None
     when_full: WhenFull | None
+    thresholds: Thresholds | None
 
 
 class QueueOptions(_Options, frozen=True):
@@ -182,9 +184,12 @@ class QueueOptions(_Options, frozen=True):
     concurrency: Concurrency | int | None = None
     max_waiting: int | None = None
     when_full: WhenFull | None = None
+    thresholds: Thresholds | None = None
 
     def __post_init__(self) -> None:
         _ = self.limits, self.bounded(Bound())
+        if not isinstance(self.thresholds, Thresholds | None):
+            raise InvalidOption(f"thresholds={self.thresholds!r:.80}: expected streamjobs.Thresholds(...)")
 
     @property
     def limits(self) -> tuple[Limit, ...]:

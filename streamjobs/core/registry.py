@@ -12,6 +12,7 @@ from streamjobs.core.errors import InvalidOption, UnknownKind
 from streamjobs.core.limits import Bound, Limit
 from streamjobs.core.names import check_kind
 from streamjobs.core.options import JobOptions
+from streamjobs.core.thresholds import Thresholds
 
 
 class Handler(msgspec.Struct, frozen=True, eq=False):
@@ -35,6 +36,8 @@ class Registry:
         self._crons: dict[str, Cron] = {}
         self.bounds: dict[str, Bound] = {}
         """By queue, what the code says of how many jobs may wait."""
+        self.thresholds: dict[str, Thresholds] = {}
+        """By queue, from when on it is degraded or critical, where the code says so."""
 
     def add(self, function: Callable[..., Any], name: str, options: JobOptions, *, context: type) -> Handler:
         """Register `function` under `name`.

@@ -1,6 +1,6 @@
 """How jobs get in: batches for `enqueue` and `schedule`, and what the server answers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -14,6 +14,8 @@ DEDUPE_TTL_MS = 7 * 86_400_000
 """A dedupe key lives this long beyond its job's run_after; the server extends it while the job lives."""
 MAX_BATCH_JOBS = 500
 MAX_BATCH_BYTES = 1024 * 1024
+THRESHOLDS = "thresholds"
+"""The field of a queue's configuration with its thresholds, as the code has them."""
 OFF = "off"
 """Set in place of a maximum: there is none, whatever the code says."""
 _FULL = "full:"
@@ -130,6 +132,11 @@ def announce(namespace: str, names: Sequence[str]) -> Command[int]:
     return Command(["SADD", queues(namespace), *names], int)
 
 
+def declare_thresholds(keys: QueueKeys, text: str) -> Command[int]:
+    """Say from when on a queue is degraded or critical, as the code has it: for operators, who do not know the code."""
+    return Command(["HSET", keys.config, THRESHOLDS, text], int)
+
+
 def declare_max_waiting(keys: QueueKeys, most: int) -> Command[int]:
     """Say how many jobs may wait in a queue, as the code has it: all producers are held to it."""
     return Command(["HSET", keys.config, _CODE, most], int)
@@ -145,3 +152,9 @@ def max_waiting(keys: QueueKeys) -> Command[tuple[str, str]]:
     return Command(
         ["HMGET", keys.config, _SET, _CODE], lambda raw: ((raw[0] or b"").decode(), (raw[1] or b"").decode())
     )
+
+
+def max_waiting_in(config: Mapping[str, str]) -> int | None:
+    """Return how many jobs may wait by a queue's configuration; None for any number."""
+    said = config.get(_SET) or config.get(_CODE, "")
+    return int(said) if said.isdigit() else None

@@ -1,11 +1,13 @@
-"""What a worker does once a minute: announce queues and their bounds, and forget consumers and limits that are gone."""
+"""What a worker does once a minute: announce its queues and what is said of them, forget consumers and limits gone."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from streamjobs.core import codec
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.limits import Bound, kind_of
 from streamjobs.core.registry import Handler
+from streamjobs.core.thresholds import Thresholds
 from streamjobs.protocol import intake, lanes, leases, upkeep
 from streamjobs.protocol.calls import Command
 from streamjobs.worker.execution import WorkerQueue
@@ -21,9 +23,16 @@ class Upkeep:
 
     name = "upkeep"
 
-    def __init__(self, station: Station, handlers: Mapping[str, Handler], bounds: Mapping[str, Bound]) -> None:
+    def __init__(
+        self,
+        station: Station,
+        handlers: Mapping[str, Handler],
+        bounds: Mapping[str, Bound],
+        thresholds: Mapping[str, Thresholds],
+    ) -> None:
         self._handlers = handlers
         self._bounds = bounds
+        self._thresholds = thresholds
         self._executor = station.executor
         self._namespace = station.namespace
         self._queues = station.queues
@@ -36,6 +45,9 @@ class Upkeep:
         for queue in self._queues:
             if (bound := self._bounds.get(queue.keys.queue)) and bound.max_waiting:
                 await self._executor.run(intake.declare_max_waiting(queue.keys, bound.max_waiting))
+            if thresholds := self._thresholds.get(queue.keys.queue):
+                text = codec.encode_json(thresholds.differing()).decode()
+                await self._executor.run(intake.declare_thresholds(queue.keys, text))
             await self._forget(queue)
             await self._drop_limits(queue)
         return EVERY_S

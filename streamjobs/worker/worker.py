@@ -18,6 +18,7 @@ from streamjobs.core.limits import Bound, Limit
 from streamjobs.core.options import WorkerOptions
 from streamjobs.core.registry import Handler
 from streamjobs.core.subscription import Subscription, weight_of
+from streamjobs.core.thresholds import Thresholds
 from streamjobs.protocol import leases
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker.burst import Burst
@@ -60,6 +61,7 @@ class Worker:
         crons: Sequence[Cron] = (),
         limits: Mapping[str, tuple[Limit, ...]] | None = None,
         bounds: Mapping[str, Bound] | None = None,
+        thresholds: Mapping[str, Thresholds] | None = None,
         duty: Duty = Duty.ALL,
     ) -> None:
         self._duty = duty
@@ -68,8 +70,7 @@ class Worker:
         self._connections = connections
         self._handlers = handlers
         self._options = options
-        self._lifespan = lifespan
-        self._rules = rules
+        self._lifespan, self._rules = lifespan, rules
         self._watchdog: Watchdog | None = None
         self._ended = False
         # Who only runs what there is, or only suspects, leaves the slots to others.
@@ -80,7 +81,7 @@ class Worker:
         self._patterns = [one for one in queues if one.open]
         # Queues that fit a pattern are found when they are there; those of crons are to be made.
         named = [one.pattern for one in queues if not one.open] + [cron.job.queue for cron in self._crons]
-        self._limits, self._bounds = limits or {}, bounds or {}
+        self._limits, self._bounds, self._thresholds = limits or {}, bounds or {}, thresholds or {}
         self._queues = [
             WorkerQueue(QueueKeys(namespace, name), options.ms("lease"), weight=weight_of(name, queues))
             for name in dict.fromkeys(named)
@@ -213,7 +214,7 @@ class Worker:
         starter = Starter(station, runner, settler, self._duty, self.on_left)
         fetcher, promoter = self._fetching(reader, sleeper, starter, runner)
         self._watchdog = Watchdog(station, fetcher, starter, runner, keeper)
-        upkeep = Upkeep(station, self._handlers, self._bounds)
+        upkeep = Upkeep(station, self._handlers, self._bounds, self._thresholds)
         services: list[Service] = [Deadlines(station, runner, starter), upkeep, self._watchdog, settler.times]
         if self._patterns:
             self._discovery.found = fetcher.nudge
