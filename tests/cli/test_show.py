@@ -1,5 +1,7 @@
 """Tables, numbers, ages, and text of others."""
 
+import io
+
 import click
 import pytest
 
@@ -125,3 +127,25 @@ def test_documents_are_harmless_on_a_terminal(capsys: pytest.CaptureFixture[str]
         "n": 1,
     }
     assert show.clean(out.replace("\n", "")) == out.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [([], ""), ([0, 0], "▁▁"), ([0, 1, 2, 7], "▁▂▃█"), ([0.001, 7000], "▂█"), ([3, 3], "██")],
+)
+def test_sparklines(values: list[float], shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), "utf-8"))
+
+    assert show.sparkline(values) == shown
+
+
+def test_sparklines_where_only_ascii_can_be_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
+
+    assert show.sparkline([0, 1, 7]) == "_.@"
+
+
+def test_last_column_in_colour() -> None:
+    table = show.Table("NAME", "HEALTH", gap=" ", tints={"critical": "red"})
+
+    assert table.lines([("a", "ok"), ("bb", "critical")])[1:] == ["a    ok", "bb   \x1b[31mcritical\x1b[0m"]
