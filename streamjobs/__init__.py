@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from streamjobs.core.options import JobOptions, WorkerOptions
     from streamjobs.core.retry import Exponential, Fixed, Retry
     from streamjobs.core.states import DeadReason, State
+    from streamjobs.core.thresholds import Thresholds
     from streamjobs.dead import DeadLetters
     from streamjobs.handle import Handle
     from streamjobs.kind import Kind
@@ -100,6 +101,7 @@ __all__ = [
     "StreamJobs",
     "StreamJobsError",
     "Temporary",
+    "Thresholds",
     "Unavailable",
     "UnknownKind",
     "UntilDone",
@@ -125,6 +127,7 @@ _HOMES = {
     "core.options": "JobOptions WorkerOptions",
     "core.retry": "Exponential Fixed Retry",
     "core.states": "DeadReason State",
+    "core.thresholds": "Thresholds",
     "dead": "DeadLetters",
     "handle": "Handle",
     "kind": "Kind",

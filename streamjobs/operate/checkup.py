@@ -60,8 +60,7 @@ def _requests(keys: QueueKeys) -> list[Any]:
     return [
         views.length(keys.stream),
         views.groups(keys),
-        views.released(keys),
-        views.parked(keys),
+        views.aside(keys),
         views.table(keys.config),
         upkeep.workers(keys),
         upkeep.consumers(keys),
@@ -72,10 +71,10 @@ def _requests(keys: QueueKeys) -> list[Any]:
 
 
 def _facts(keys: QueueKeys, replies: Sequence[Any], now_ms: int) -> QueueFacts:
-    length, group, released, parked, config, workers, consumers, held, schema, *found = map(_seen, replies)
+    length, group, aside, config, workers, consumers, held, schema, *found = map(_seen, replies)
     # What is of another type, or not there yet, is empty here; the types are judged for themselves.
-    group, config = group or views.Group(), config or {}
-    waiting = None if length is None else max(0, (length or 0) - group.pending + (released or 0) + (parked or 0))
+    group, aside, config = group or views.Group(), aside or views.Aside(), config or {}
+    waiting = None if length is None else max(0, (length or 0) - group.pending + aside.released + aside.parked)
     lease = config.get("lease_ms", "")
     pairs = zip(types(keys).items(), found, strict=True)
     wrong = [f"{key} is a {real}, not a {right}" for (key, right), real in pairs if real not in ("none", right)]
