@@ -86,8 +86,7 @@ class Worker:
         self._meter = meter or Meter()
         if duty is Duty.SUSPECTS:
             options = msgspec.structs.replace(options, concurrency=1, burst=False)
-        self._connections, self._handlers = connections, handlers
-        self._options = options
+        self._connections, self._handlers, self._options = connections, handlers, options
         self._lifespan, self._rules = lifespan, rules
         # Who only runs what there is, or only suspects, leaves the slots to others.
         schedules = not options.burst and duty is not Duty.SUSPECTS

@@ -9,7 +9,7 @@ from streamjobs.core.errors import Rejected
 from streamjobs.core.thresholds import Health, Thresholds
 from streamjobs.operate.metrics import WINDOWS
 from streamjobs.operate.overview import Overview, QueueView, overview
-from streamjobs.protocol import intake, metrics, upkeep
+from streamjobs.protocol import config, intake, metrics, upkeep
 from tests.store.support import Store, death, delayed, later
 
 
@@ -97,7 +97,7 @@ def test_thresholds_of_the_queue_and_of_who_looks(known: Store) -> None:
     known.bury(death(known.started(1)[0]))
     assert about(view(known)) == ["dead"]
 
-    known.run(intake.declare_thresholds(known.keys, '{"dead":[2,3]}'))
+    known.run(config.declare_thresholds(known.keys, '{"dead":[2,3]}'))
     assert about(view(known)) == []
     assert view(known).thresholds == Thresholds(dead=(2, 3))
 
@@ -105,12 +105,12 @@ def test_thresholds_of_the_queue_and_of_who_looks(known: Store) -> None:
 
 
 def test_a_full_queue(known: Store) -> None:
-    known.run(intake.declare_max_waiting(known.keys, 5))
+    known.run(config.declare(known.keys, config.MAX_WAITING, 5))
     known.add(4)
     assert about(view(known)) == []
     known.add(1)
     assert about(view(known)) == ["full"]
-    known.run(intake.set_max_waiting(known.keys, intake.OFF))
+    known.run(config.override(known.keys, config.MAX_WAITING, config.OFF))
 
     assert (about(view(known)), view(known).stats.max_waiting) == ([], None)
 
