@@ -213,7 +213,7 @@ def _sort(found: Walk, keys: Sequence[str], known: set[str]) -> Talk[None]:
     expiring = [key for key, kind in kinds.items() if kind in EXPIRING]
     ttls = yield Leniently([inspect.ttl_ms(key) for key in expiring])
     found.endless += [key for key, ttl in zip(expiring, ttls, strict=True) if ttl == -1]
-    tags = {key.partition("{")[2].partition("}")[0] for key, kind in kinds.items() if kind not in (None, "queues")}
+    tags = {key.partition("{")[2].partition("}")[0] for key, kind in kinds.items() if kind and ":{" in key}
     found.unlisted |= {tag.partition("/")[0] for tag in tags} - known
 
 

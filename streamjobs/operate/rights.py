@@ -64,12 +64,9 @@ def _tried(key: str, attempts: Attempts) -> Talk[list[str]]:
         marked = not isinstance(reply, StreamJobsError)
         if _denied(reply):
             return ["SET"]
-    apart = {"DEL"} if marked else {"DEL", *protocol.MAKING}
+    apart = {*protocol.ENDING, *(() if marked else protocol.MAKING)}
     refused = yield from _refused({what: words for what, words in attempts.items() if what not in apart})
-    if marked:
-        [reply] = yield Leniently([protocol.unmark(key)])
-        refused += ["DEL"] if "DEL" in attempts and _denied(reply) else []
-    return refused
+    return refused + (yield from _refused({what: attempts[what] for what in protocol.ENDING if what in attempts}))
 
 
 def _refused(attempts: Attempts) -> Talk[list[str]]:

@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from streamjobs.core.rights import Rights
 from streamjobs.protocol.calls import Command, Word
-from streamjobs.protocol.keys import GROUP, QueueKeys, queues
+from streamjobs.protocol.keys import GROUP, QueueKeys
 
 _NO_SCRIPT = "0" * 40
 MAKING = frozenset("HINCRBY HSET HSETNX LPUSH SADD SET XADD ZADD".split())
 """Would make a key that is not there: tried only on one that is there, and of another type."""
+ENDING = ("DEL", "UNLINK")
+"""Would delete the key that the others are tried on."""
 _NOT_ALONE = frozenset({"SUBSCRIBE"})
 """Would change the connection that it is tried on."""
 _MARKED_MS = 60_000
@@ -29,13 +31,8 @@ def mark(key: str) -> Command[None]:
     return Command(["SET", key, "", "PX", _MARKED_MS], lambda raw: None)
 
 
-def unmark(key: str) -> Command[int]:
-    """Remove that key."""
-    return Command(["DEL", key], int)
-
-
 def attempts(rights: Rights, keys: QueueKeys, key: str) -> dict[str, list[Word]]:
-    """Return each command of these rights as words that have no effect on `key`, a text or not there, but DEL."""
+    """Return each command of these rights as words that change nothing of `key`, a text or not there, but for ENDING."""
     return {name: _words(name, {"KEY": key, "CHANNEL": keys.done}) for name in sorted(rights.commands)}
 
 
@@ -51,7 +48,8 @@ def alone(name: str) -> bool:
 
 def reaches(rights: Rights, keys: QueueKeys) -> dict[str, list[Word]]:
     """Return for each key of these rights words that need it, and have no effect."""
-    found = [queues(keys.namespace), *(keys.base + name.replace("*", "probe") for name in rights.keys)]
+    names = [f"{keys.namespace}:{name}" for name in rights.apart] + [keys.base + name for name in rights.keys]
+    found = [name.replace("*", "probe") for name in names]
     if "EVALSHA" in rights.commands:
         return {key: ["EVALSHA", _NO_SCRIPT, 1, key] for key in found}
     return {key: ["TYPE", key] for key in found}
@@ -106,6 +104,7 @@ _FORMS = {
     "ZRANGE": "KEY 0 0",
     "ZRANGEBYLEX": "KEY - +",
     "ZRANGEBYSCORE": "KEY 0 1",
+    "ZRANK": "KEY m",
     "ZREM": "KEY m",
     "ZSCORE": "KEY m",
 }
