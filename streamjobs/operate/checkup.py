@@ -7,6 +7,7 @@ import msgspec
 
 from streamjobs.client.talk import Leniently, Talk
 from streamjobs.core.errors import Rejected, StreamJobsError
+from streamjobs.core.numbers import whole
 from streamjobs.core.server import About, Finding, Level
 from streamjobs.operate.stats import LIVE_MS
 from streamjobs.protocol import inspect, server, upkeep, views
@@ -76,7 +77,6 @@ def _facts(keys: QueueKeys, replies: Sequence[Any], now_ms: int) -> QueueFacts:
     # What is of another type, or not there yet, is empty here; the types are judged for themselves.
     group, config = group or views.Group(), config or {}
     waiting = None if length is None else max(0, (length or 0) - group.pending + (released or 0) + (parked or 0))
-    lease = config.get("lease_ms", "")
     pairs = zip(types(keys).items(), found, strict=True)
     wrong = [f"{key} is a {real}, not a {right}" for (key, right), real in pairs if real not in ("none", right)]
     return QueueFacts(
@@ -85,7 +85,7 @@ def _facts(keys: QueueKeys, replies: Sequence[Any], now_ms: int) -> QueueFacts:
         waiting,
         tuple(name for name, (at_ms, _) in (workers or {}).items() if now_ms - at_ms <= LIVE_MS),
         "paused" in config,
-        int(lease) if lease.isdigit() else DEFAULT_LEASE_MS,
+        whole(config.get("lease_ms", ""), DEFAULT_LEASE_MS),
         None if consumers is None else consumers or {},
         None if held is None else tuple(held or ()),
         schema or "",

@@ -18,6 +18,7 @@ from streamjobs.core.errors import (
     Unavailable,
 )
 from streamjobs.core.job import FRESH, Attempt, Meta
+from streamjobs.core.numbers import milliseconds, whole
 from streamjobs.core.states import State
 from streamjobs.protocol import settle, upkeep
 from streamjobs.protocol.calls import Call
@@ -103,7 +104,7 @@ def _status(keys: QueueKeys, local: str, fields: dict[str, bytes]) -> JobStatus:
         kind=_text(fields, "kind"),
         attempt=1 + meta.failures + meta.crashes + _crashes(found, deliveries, int(fields.get("marks", b"0"))),
         retrying=fields.get("retrying") == b"1",
-        due_ms=int(float(fields.get("due_ms", b"0"))),
+        due_ms=milliseconds(fields.get("due_ms", b"0")),
         worker=_text(fields, "consumer") if found == "running" else "",
         silent_ms=int(fields.get("idle_ms", b"0")) if found == "running" else 0,
         deliveries=deliveries,
@@ -151,14 +152,13 @@ def _text(fields: dict[str, bytes], name: str) -> str:
 
 
 def _number(fields: dict[str, bytes], name: str) -> int:
-    value = fields.get(name, b"")
-    return int(value) if value.isdigit() else 0
+    return max(0, whole(fields.get(name, b"")))
 
 
 def _attempts(raw: bytes) -> tuple[Attempt, ...]:
     try:
         return _history.decode(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ()
 
 

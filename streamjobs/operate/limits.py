@@ -9,6 +9,7 @@ from streamjobs.client.talk import Talk
 from streamjobs.core.errors import InvalidOption
 from streamjobs.core.limits import Bound, Concurrency, Limit, Rate, base_of, key_text, kind_of, limits
 from streamjobs.core.names import check_kind
+from streamjobs.core.numbers import whole
 from streamjobs.operate.jobs import JobStatus
 from streamjobs.operate.stats import snapshot
 from streamjobs.protocol import intake, lanes
@@ -191,7 +192,7 @@ def _max_waiting(keys: QueueKeys) -> Talk[list[LimitStatus]]:
             MAX_WAITING,
             "",
             "",
-            places=0 if off else int(value),
+            places=0 if off else whole(value),
             off=off,
             by_operator=bool(by_operator),
             waiting=now.queues[0].waiting,
@@ -207,9 +208,9 @@ def _status(base: str, value: str, by_operator: bool, waiting: int, code: str = 
         "rate" if rate else "concurrency",
         kind_of(base),
         base.partition(" ")[2],
-        places=0 if rate else int(first),
-        burst=int(first) if rate else 0,
-        interval_us=int(interval or 0),
+        places=0 if rate else whole(first),
+        burst=whole(first) if rate else 0,
+        interval_us=whole(interval, 1) if rate else 0,
         off=value == lanes.OFF,
         by_operator=by_operator,
         waiting=waiting,

@@ -11,6 +11,7 @@ import msgspec
 
 from streamjobs.client.talk import Leniently, Talk
 from streamjobs.core.errors import Rejected, StreamJobsError, Unavailable
+from streamjobs.core.numbers import whole
 from streamjobs.core.server import ServerFacts
 from streamjobs.operate.queues import no_queue
 from streamjobs.protocol import server, upkeep, views
@@ -141,9 +142,9 @@ class _Replies:
             dead=self.dead,
             oldest_ready_ms=max(0, now_ms - min(ready_ms)) if ready_ms else 0,
             workers=len(live),
-            lease_ms=int(self.config.get("lease_ms", 0)),
+            lease_ms=whole(self.config.get("lease_ms", "")),
             paused="paused" in self.config,
-            totals={name: int(value) for name, value in self.totals.items()},
+            totals={name: whole(value) for name, value in self.totals.items()},
         )
 
 

@@ -32,7 +32,7 @@ def mark(key: str) -> Command[None]:
 
 
 def attempts(rights: Rights, keys: QueueKeys, key: str) -> dict[str, list[Word]]:
-    """Return each command of these rights as words that change nothing of `key`, a text or not there, but for ENDING."""
+    """Return each command of these rights as words that leave `key`, a text or not there, as it is; but for ENDING."""
     return {name: _words(name, {"KEY": key, "CHANNEL": keys.done}) for name in sorted(rights.commands)}
 
 
