@@ -9,8 +9,6 @@ what follows from it the *decision*, and writing that down is to *settle* the cl
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from streamjobs.core.version import __version__ as __version__
-
 if TYPE_CHECKING:
     from streamjobs.app import StreamJobs
     from streamjobs.core.dedupe import Latest, UntilDone, UntilStarted, Window
@@ -48,11 +46,13 @@ if TYPE_CHECKING:
     from streamjobs.core.options import JobOptions, WorkerOptions
     from streamjobs.core.retry import Exponential, Fixed, Retry
     from streamjobs.core.states import DeadReason, State
+    from streamjobs.dead import DeadLetters
     from streamjobs.handle import Handle
     from streamjobs.kind import Kind
     from streamjobs.metrics import Metrics
     from streamjobs.operate.jobs import JobStatus
     from streamjobs.worker.context import Context, current_job
+    from streamjobs.worker.logs import JsonFormatter
     from streamjobs.worker.once import Effect
     from streamjobs.worker.worker import Worker
 
@@ -61,6 +61,7 @@ __all__ = [
     "Concurrency",
     "Conflict",
     "Context",
+    "DeadLetters",
     "DeadReason",
     "Effect",
     "EffectUnderWay",
@@ -75,6 +76,7 @@ __all__ = [
     "JobFailed",
     "JobOptions",
     "JobStatus",
+    "JsonFormatter",
     "Kind",
     "Latest",
     "LeaseLost",
@@ -108,6 +110,7 @@ __all__ = [
     "WorkerOptions",
     "current_job",
 ]
+__version__ = "0.1.0"
 
 _HOMES = {
     "app": "StreamJobs",
@@ -122,11 +125,13 @@ _HOMES = {
     "core.options": "JobOptions WorkerOptions",
     "core.retry": "Exponential Fixed Retry",
     "core.states": "DeadReason State",
+    "dead": "DeadLetters",
     "handle": "Handle",
     "kind": "Kind",
     "metrics": "Metrics",
     "operate.jobs": "JobStatus",
     "worker.context": "Context current_job",
+    "worker.logs": "JsonFormatter",
     "worker.once": "Effect",
     "worker.worker": "Worker",
 }

@@ -64,9 +64,12 @@ def _tried(key: str, attempts: Attempts) -> Talk[list[str]]:
         marked = not isinstance(reply, StreamJobsError)
         if _denied(reply):
             return ["SET"]
-    apart = {*protocol.ENDING, *(() if marked else protocol.MAKING)}
+    apart = () if marked else protocol.MAKING
     refused = yield from _refused({what: words for what, words in attempts.items() if what not in apart})
-    return refused + (yield from _refused({what: attempts[what] for what in protocol.ENDING if what in attempts}))
+    if marked:
+        # Where that is refused, it goes by itself.
+        yield Leniently([protocol.unmark(key)])
+    return refused
 
 
 def _refused(attempts: Attempts) -> Talk[list[str]]:

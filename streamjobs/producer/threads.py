@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from streamjobs.client.forks import watch
 from streamjobs.client.sync import SyncExecutor
 from streamjobs.client.talk import talk
+from streamjobs.core import tracing
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
 from streamjobs.core.limits import Bound
@@ -18,6 +19,7 @@ from streamjobs.core.meter import Meter
 from streamjobs.producer.batching import Lane, Shipment
 from streamjobs.producer.cargo import Cargo
 from streamjobs.producer.sending import MakeHandle, Retry, Sender
+from streamjobs.producer.spans import SendSpan
 from streamjobs.protocol.secrets import Secrets
 
 H = TypeVar("H")
@@ -48,6 +50,14 @@ class SyncProducer(Generic[H]):
 
     def enqueue(self, job: Job) -> H:
         """Send one job; return its handle. Raises as `AsyncProducer.enqueue` does; `retry()` is plain."""
+        if tracer := tracing.tracer():
+            with SendSpan(tracer) as span:
+                handle = self._enqueue(span.carry(job))
+                span.sent(job, handle)
+                return handle
+        return self._enqueue(job)
+
+    def _enqueue(self, job: Job) -> H:
         lane = self._sender.lane(job)
         shipment = self._sender.shipment([job])
         self._ship(lane, shipment)
@@ -56,6 +66,14 @@ class SyncProducer(Generic[H]):
 
     def enqueue_many(self, jobs: Iterable[Job]) -> list[H | StreamJobsError]:
         """Send any number of jobs in bounded batches; return a handle or the error of each, in order."""
+        if tracer := tracing.tracer():
+            with SendSpan(tracer) as span:
+                results = self._enqueue_many(map(span.carry, jobs))
+                span.sent_many(results)
+                return results
+        return self._enqueue_many(jobs)
+
+    def _enqueue_many(self, jobs: Iterable[Job]) -> list[H | StreamJobsError]:
         cargo = Cargo(self._sender, jobs)
         for lane, shipment in cargo.shipments():
             self._ship(lane, shipment)

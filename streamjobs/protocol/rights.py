@@ -9,8 +9,6 @@ from streamjobs.protocol.keys import GROUP, QueueKeys
 _NO_SCRIPT = "0" * 40
 MAKING = frozenset("HINCRBY HSET HSETNX LPUSH SADD SET XADD ZADD".split())
 """Would make a key that is not there: tried only on one that is there, and of another type."""
-ENDING = ("DEL", "UNLINK")
-"""Would delete the key that the others are tried on."""
 _NOT_ALONE = frozenset({"SUBSCRIBE"})
 """Would change the connection that it is tried on."""
 _MARKED_MS = 60_000
@@ -31,9 +29,17 @@ def mark(key: str) -> Command[None]:
     return Command(["SET", key, "", "PX", _MARKED_MS], lambda raw: None)
 
 
+def unmark(key: str) -> Command[int]:
+    """Remove that key."""
+    return Command(["DEL", key], int)
+
+
 def attempts(rights: Rights, keys: QueueKeys, key: str) -> dict[str, list[Word]]:
-    """Return each command of these rights as words that leave `key`, a text or not there, as it is; but for ENDING."""
-    return {name: _words(name, {"KEY": key, "CHANNEL": keys.done}) for name in sorted(rights.commands)}
+    """Return each command of these rights as words that have no effect on `key`, a text or not there."""
+    return {
+        name: _words(name, {"KEY": key, "GONE": f"{key}:gone", "CHANNEL": keys.done})
+        for name in sorted(rights.commands)
+    }
 
 
 def trial(words: Sequence[Word]) -> Command[None]:
@@ -70,6 +76,7 @@ _FORMS = {
     "PING": "",
     "TIME": "",
     "BLPOP": "KEY -1",
+    "DEL": "GONE",
     "HDEL": "KEY f",
     "HEXISTS": "KEY f",
     "HGET": "KEY f",
@@ -85,6 +92,7 @@ _FORMS = {
     "SRANDMEMBER": "KEY 1",
     "SUBSCRIBE": "CHANNEL",
     "SREM": "KEY m",
+    "UNLINK": "GONE",
     "XACK": f"KEY {GROUP} 0-1",
     "XADD": "KEY 1-1 f v",
     "XCLAIM": f"KEY {GROUP} probe 0 0-1 JUSTID",

@@ -134,6 +134,8 @@ class Execution(msgspec.Struct, eq=False):
     abandoned: bool = False
     """Running long after its deadline, or the worker's end: settled without it, its slot given to others."""
     traceback: str = ""
+    span: Any = None
+    """That of its run, where runs are traced."""
     lost_event: asyncio.Event | None = None
 
     @property
@@ -205,6 +207,12 @@ class Execution(msgspec.Struct, eq=False):
     def slots(self) -> list[str]:
         """The lanes in which it holds a slot."""
         return [lane for lane in self.lanes if lane.startswith("c")] if self.admitted else []
+
+    @property
+    def log_fields(self) -> dict[str, Any]:
+        """What a log line about it says beside its message."""
+        queue = self.queue.keys.queue
+        return {"job_id": self.job_id, "kind": self.kind, "queue": queue, "attempt": self.attempt}
 
     @property
     def lost(self) -> asyncio.Event:

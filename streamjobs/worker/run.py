@@ -23,6 +23,7 @@ from streamjobs.worker import context, outcomes
 from streamjobs.worker.clock import ServerClock
 from streamjobs.worker.execution import Access, Ending, Execution
 from streamjobs.worker.settle import Settler
+from streamjobs.worker.spans import ProcessSpans
 from streamjobs.worker.threads import Threads
 
 log = logging.getLogger("streamjobs.worker")
@@ -45,6 +46,8 @@ class Runner:
         self._loop = asyncio.get_running_loop()
         self.state: Any = None
         self.access: Access | None = None
+        self.spans: ProcessSpans | None = None
+        """None where nobody traces."""
         self.running = 0
         self.stuck = 0
         """Handlers that were abandoned and have not ended."""
@@ -100,6 +103,8 @@ class Runner:
 
     async def _run(self, execution: Execution, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         context.current.set(execution)
+        if self.spans is not None:
+            self.spans.begin(execution)
         try:
             if failpoints.armed:
                 failpoints.failpoint("worker.before_handler")
@@ -127,6 +132,8 @@ class Runner:
     def _ended(self, execution: Execution, outcome: Outcome) -> None:
         # The task's context holds the execution: with this the pair is freed at once, not by the collector.
         execution.task = None
+        if self.spans is not None:
+            self.spans.end(execution, outcome)
         if execution.abandoned:
             self.stuck -= 1
             if execution.ending is Ending.DEADLINE:
@@ -183,8 +190,12 @@ class Runner:
         execution.ran_s = monotonic() - execution.started
         self.running -= 1
         self.stuck += 1
-        log.error("job %s (%s) does not end: abandoned", execution.job_id, execution.kind)
-        decision = self._decision(execution, outcomes.timed_out(execution))
+        said = "job %s (%s) does not end: abandoned"
+        log.error(said, execution.job_id, execution.kind, extra=execution.log_fields)
+        outcome = outcomes.timed_out(execution)
+        if self.spans is not None:
+            self.spans.end(execution, outcome)
+        decision = self._decision(execution, outcome)
         if isinstance(decision, Retry):
             delay_ms = max(decision.delay_ms, execution.queue.lease_ms)
             decision = Retry(delay_ms, decision.error, decision.error_class)
@@ -211,10 +222,5 @@ class Runner:
             what,
             decision.error,
             "\n" + execution.traceback if execution.traceback else "",
-            extra={
-                "job_id": execution.job_id,
-                "kind": execution.kind,
-                "queue": execution.queue.keys.queue,
-                "attempt": execution.attempt,
-            },
+            extra=execution.log_fields,
         )

@@ -251,7 +251,7 @@ class Starter:
             self._start(execution)
         elif crashes >= execution.handler.options.retry.max_crashes:
             decision = crashed(f"{crashes} starts ended with the death of their process")
-            log.error("job %s is dead (crash_limit): %d starts never ended", execution.job_id, crashes)
+            log.error("job %s is dead (crash_limit)", execution.job_id, extra=execution.log_fields)
             self._settler.decided(execution, decision)
         elif crashes < ALONE_FROM:
             self._marking += 1
@@ -292,7 +292,8 @@ class Starter:
         enough = execution.claim.releases >= ENOUGH_RELEASES and self._duty is Duty.ALL
         if await self._emptied(patient=enough):
             if await self._marker.mark(execution) and await self._announced(execution):
-                log.warning("job %s runs alone: %d starts never ended", execution.job_id, execution.crashes)
+                said = "job %s runs alone: %d starts never ended"
+                log.warning(said, execution.job_id, execution.crashes, extra=execution.log_fields)
                 self._runner.start(execution)
                 task = execution.task
         elif not enough or self.stopping or _expired(execution, monotonic()):

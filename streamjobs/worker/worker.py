@@ -12,6 +12,7 @@ from streamjobs.client import Connections
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.connect import REPLY_SECONDS
 from streamjobs.client.sync import SyncExecutor
+from streamjobs.core import tracing
 from streamjobs.core.classify import Rule
 from streamjobs.core.cron import Cron
 from streamjobs.core.errors import StreamJobsError
@@ -41,6 +42,7 @@ from streamjobs.worker.run import Runner
 from streamjobs.worker.scrape import metrics_pages
 from streamjobs.worker.service import HEALABLE, Backoff, Service, run_service, until
 from streamjobs.worker.settle import Settler
+from streamjobs.worker.spans import ProcessSpans
 from streamjobs.worker.start import Duty, Starter
 from streamjobs.worker.station import Station, new_consumer
 from streamjobs.worker.upkeep import Upkeep
@@ -209,6 +211,8 @@ class Worker:
             runner = Runner(self._handlers, self._rules, settler, self._station.random)
             runner.state = state
             runner.access = Access(self._station.executor, self._connections.sync(), self.consumer)
+            if tracer := tracing.tracer():
+                runner.spans = ProcessSpans(tracer, self.consumer, self._station.complaints)
             stack.callback(runner.close)
             keeper = LeaseKeeper(self._station, self._lease_executor(stack), self._verdict)
             keeper.start()
@@ -358,7 +362,8 @@ class Worker:
             if word != "EXPIRED":
                 execution.queue.drop(execution)
         elif execution.ending is Ending.NONE:
-            log.warning("job %s (%s): %s", execution.job_id, execution.kind, _SAID[word])
+            fields = execution.log_fields
+            log.warning("job %s (%s): %s", execution.job_id, execution.kind, _SAID[word], extra=fields)
             end_run(execution, Ending.STOP if word == "EXPIRED" else Ending.LOST)
 
 

@@ -1,5 +1,6 @@
 """Redacted arguments are shown by no command, whether or not the app is at hand, until somebody says `--reveal`."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import streamjobs.cli
 from streamjobs.client import Connections
 from streamjobs.protocol.calls import Command
 from streamjobs.protocol.keys import QueueKeys
+from tests.cli.schema import load, problems
 from tests.cli.support import Line
 from tests.cli.test_cron import Workers
 
@@ -91,6 +93,25 @@ def test_reveal_shows_it(line: Line, job: str) -> None:
 
     for words in (["job", "show", job], ["dead", "show", job], ["dead", "list"]):
         assert SECRET in line(*words, "--reveal", "--json").stdout
+
+
+def test_an_export_hides_them_and_is_not_imported(line: Line, job: str, tmp_path: Path) -> None:
+    """Else it would bring jobs back with `***` for arguments."""
+    work(line)
+    hidden = line("dead", "export")
+    whole = line("dead", "export", "--reveal")
+
+    assert SECRET not in hidden.stdout
+    assert "1 job with hidden arguments, which cannot be imported" in hidden.stderr
+    assert problems(json.loads(hidden.stdout), load("streamjobs.dead.row")) == []
+    assert SECRET in whole.stdout
+    assert "hidden" not in whole.stderr
+    line("dead", "purge", "--yes")
+    refused = line("dead", "import", "-", stdin=hidden.stdout, exit=2).stderr
+    assert "line 1: job " in refused
+    assert "its arguments are hidden: export it with --reveal; nothing was imported" in refused
+    line("dead", "import", "-", stdin=whole.stdout)
+    assert SECRET in line("dead", "show", job, "--reveal").stdout
 
 
 def test_what_is_no_object_is_hidden_whole(line: Line, job: str) -> None:

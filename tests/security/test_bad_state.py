@@ -20,6 +20,7 @@ READING = [
     ["queue", "limit", "q"],
     ["dead", "list"],
     ["dead", "groups"],
+    ["dead", "export"],
     ["cron", "list", "--all"],
     ["job", "show", "q:1-1"],
     ["dead", "show", "q:1-1"],
@@ -76,7 +77,8 @@ def ends_in_order(store: Store, server_url: str, words: list[str]) -> Result:
     for text in (result.stdout, result.stderr):
         assert all(c.isprintable() or c == "\n" for c in text), words
     if "--json" in words and result.stdout:
-        json.loads(result.stdout)
+        for document in result.stdout.splitlines() if "export" in words else [result.stdout]:
+            json.loads(document)
     return result
 
 

@@ -12,6 +12,7 @@ from typing import Any, assert_type
 from streamjobs import (
     Concurrency,
     Context,
+    DeadLetters,
     Effect,
     Exponential,
     Fixed,
@@ -57,6 +58,18 @@ async def slow(n: int) -> None: ...
 
 @app.job(rate=Rate(5, burst=10), concurrency=Concurrency(1, key="n"))
 async def slower(n: int) -> None: ...
+
+
+async def dead_letters() -> None:
+    letters = app.queue("web", keep_dead=timedelta(days=30)).dead
+    assert_type(letters, DeadLetters)
+    page = await letters.page(kind="slow", where={"n": 1}, since=timedelta(hours=4), limit=10)
+    assert_type(page.jobs, list[JobStatus])
+    assert_type((await letters.groups(reason=["exhausted"]))[0].count, int)
+    assert_type(letters.replay_sync(arguments={"n": 2}, to="slow", rate=Rate(20), error="Timeout").left, dict[str, str])
+    assert_type((await letters.purge(ids=["web:1-0"])).done, int)
+    assert_type([line async for line in letters.export()], list[bytes])
+    await letters.purge(kinds="slow")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
 async def limit() -> None:
