@@ -246,7 +246,7 @@ def arguments(body: bytes) -> dict[str, Any]:
     try:
         msgspec.json.decode(body)
         body.decode()
-    except ValueError:
+    except (ValueError, RecursionError):
         from base64 import b64encode
 
         return {"args": None, "body_base64": b64encode(body).decode()}

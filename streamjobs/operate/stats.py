@@ -12,6 +12,7 @@ import msgspec
 
 from streamjobs.client.talk import Leniently, Talk
 from streamjobs.core.errors import Rejected, StreamJobsError, Unavailable
+from streamjobs.core.numbers import whole
 from streamjobs.core.server import ServerFacts
 from streamjobs.core.thresholds import Thresholds, stored
 from streamjobs.operate.queues import no_queue
@@ -168,12 +169,12 @@ class _Replies:
             oldest_ready_ms=max(0, now_ms - min(ready_ms)) if ready_ms else 0,
             workers=len(live),
             vanished=sum(LIVE_MS < ms <= VANISHED_MS for ms in silent_ms),
-            lease_ms=int(self.config.get("lease_ms", 0)),
+            lease_ms=whole(self.config.get("lease_ms", "")),
             paused="paused" in self.config,
             max_waiting=config.max_waiting_in(self.config),
             used_bytes=self.used_bytes,
             thresholds=stored(self.config.get(config.THRESHOLDS, "")),
-            totals={name: int(value) for name, value in self.totals.items()},
+            totals={name: whole(value) for name, value in self.totals.items()},
         )
 
 

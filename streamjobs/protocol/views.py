@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from streamjobs.core.names import is_name
+from streamjobs.core.numbers import milliseconds
 from streamjobs.protocol.calls import Command, Word
 from streamjobs.protocol.keys import GROUP, PARKED, RELEASED, QueueKeys, queues
 
@@ -21,7 +23,12 @@ class Group(msgspec.Struct, frozen=True):
 
 def queue_names(namespace: str) -> Command[list[str]]:
     """Read the names of all queues, sorted."""
-    return Command(["SMEMBERS", queues(namespace)], lambda raw: sorted(name.decode() for name in raw))
+    return Command(["SMEMBERS", queues(namespace)], _names)
+
+
+def _names(raw: Sequence[bytes]) -> list[str]:
+    # Whoever added what cannot be a name has made no queue by it.
+    return sorted(name for name in (one.decode("utf-8", "replace") for one in raw) if is_name(name))
 
 
 def length(key: str) -> Command[int]:
@@ -90,7 +97,7 @@ def memory(key: str) -> Command[int]:
 def first_due(key: str) -> Command[int]:
     """Read when the first job of a sorted set becomes due, in ms; 0 for none."""
     words: list[Word] = ["ZRANGE", key, 0, 0, "WITHSCORES"]
-    return Command(words, lambda raw: int(float(raw[1])) if raw else 0)
+    return Command(words, lambda raw: milliseconds(raw[1]) if raw else 0)
 
 
 def table(key: str) -> Command[dict[str, str]]:
