@@ -1,17 +1,19 @@
 -- lookup: find a job wherever it is, in one step; separate calls would miss one on the move.
 -- Moves: none
 -- KEYS: 1 stream, 2 ids, 3 moved, 4 scheduled, 5 retries, 6 bodies, 7 dead, 8 dead ids, 9 result,
---       10 suspects, 11 latest
+--       10 suspects, 11 latest, 12 what it became
 -- ARGV: 1 job
 -- Returns: field, value pairs, "state" first: waiting or running with entry, kind, body, meta (and
 --       consumer, idle_ms, deliveries, marks, and follows: 1 for newer arguments that wait behind a
---       running one); scheduled with due_ms, retrying, kind, body, meta; dead with entry and the fields of
---       its row; ended with result; finished; or unknown. The body is what it runs with or starts with next
+--       running one); scheduled with due_ms, retrying, kind, body, meta; dead with entry, promise ("" for none)
+--       and the fields of its row; ended with result; finished; or unknown; of the last three, became where it
+--       began anew as another job. The body is what it runs with or starts with next
 -- Cost: O(1); about 10 us
 -- @include entry
--- @include last
 -- @include suspects
 -- @include latest
+-- @include promise
+-- @include given
 local stream, ids, moved, scheduled, retries = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local bodies, dead, dead_ids, suspects = KEYS[6], KEYS[7], KEYS[8], KEYS[10]
 local latest, job = KEYS[11], ARGV[1]
@@ -37,22 +39,13 @@ local function in_stream(id, fields)
   return found
 end
 
-local function in_dead(entry)
-  local found = {'state', 'dead', 'entry', entry}
+local function in_dead(entry, promise)
+  local found = {'state', 'dead', 'entry', entry, 'promise', promise}
   local _, flat = read(dead, entry)
   -- Deleted by hand: nothing is known of it any more.
   if not flat then return nil end
   for _, word in ipairs(flat) do found[#found + 1] = word end
   return found
-end
-
--- given(key): whether this id is not beyond the last one that the key has given.
-local function given(key)
-  local last_ms, last_seq = last_given(key)
-  if not last_ms then return false end
-  local ms, seq = string.match(job, '(%d+)-(%d+)$')
-  ms, seq = tonumber(ms), tonumber(seq)
-  return ms < last_ms or ms == last_ms and seq <= last_seq
 end
 
 local id, fields = locate(stream, moved, job)
@@ -67,9 +60,16 @@ if envelope then
     'kind', kind, 'body', body_of(body, false), 'meta', meta,
   }
 end
-local entry = redis.call('HGET', dead_ids, job)
-local row = entry and in_dead(entry)
+local entry, promise = row_of(dead_ids, job)
+local row = entry and in_dead(entry, promise)
 if row then return row end
-local result = redis.call('GET', KEYS[9])
-if result then return {'state', 'ended', 'result', result} end
-return {'state', given(string.sub(job, 1, 1) == 'd' and ids or stream) and 'finished' or 'unknown'}
+local result, became = redis.call('GET', KEYS[9]), redis.call('GET', KEYS[12])
+local found = {'state', 'ended', 'result', result}
+if not result then
+  found = {'state', given(string.sub(job, 1, 1) == 'd' and ids or stream, job) and 'finished' or 'unknown'}
+end
+if became then
+  found[#found + 1] = 'became'
+  found[#found + 1] = became
+end
+return found

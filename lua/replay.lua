@@ -4,18 +4,22 @@
 -- ARGV: 1 clock, then per job: dead entry, job, meta, "=" to keep its body or "!" and a new body,
 --       position of its dedupe key in KEYS or 0, ms that the key lives, how many starts had taken newer
 --       arguments, or "" for a job that takes none
--- Returns: per job OK, GONE (replayed or purged already), or the id of the job that holds its key
+-- Returns: per job OK, GONE (replayed or purged already), the id of the job that holds its key, or the promise
+--       of one that is to begin anew: "<queue> <ms>"
 -- Cost: O(jobs); about 10 us each, 500 or 1 MiB at most
 -- @include now
 -- @include counters
 -- @include entry
 -- @include latest
+-- @include promise
 local stream, dead, dead_ids, moved = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local count = counters(KEYS[5], KEYS[6], now_ms(ARGV[1]))
 
 local function replay(entry, job, meta, body, key, ttl, newer)
-  local fields = read(dead, entry)
-  if not fields or redis.call('HGET', dead_ids, job) ~= entry then return 'GONE' end
+  local at, promise = row_of(dead_ids, job)
+  local fields = at == entry and read(dead, entry)
+  if not fields then return 'GONE' end
+  if promise ~= '' then return promise end
   local holder = key and redis.call('GET', key)
   -- A window outlives its job's death: the key may be this job's own still.
   if holder and holder ~= job then return holder end

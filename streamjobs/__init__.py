@@ -9,8 +9,6 @@ what follows from it the *decision*, and writing that down is to *settle* the cl
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from streamjobs.core.version import __version__ as __version__
-
 if TYPE_CHECKING:
     from streamjobs.app import StreamJobs
     from streamjobs.core.dedupe import Latest, UntilDone, UntilStarted, Window
@@ -110,6 +108,7 @@ __all__ = [
     "WorkerOptions",
     "current_job",
 ]
+__version__ = "0.1.0"
 
 _HOMES = {
     "app": "StreamJobs",

@@ -239,6 +239,7 @@ class StreamJobs:
             concurrency: how many of its jobs may run at once, likewise.
             max_waiting: how many may wait; an enqueue of more is refused, whoever sends it.
             when_full: what this app does then: raise `QueueFull` at once, or try again until the enqueue's time is up.
+            keep_dead: how many dead jobs, or with a timedelta how long, are kept, by this app's workers; default all.
 
         Raises:
             InvalidOption: the name or a limit cannot be used; a limit has a key, which is for kinds.

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from streamjobs.client import Connections
 from streamjobs.client.talk import Talk, atalk, talk
-from streamjobs.core.limits import Concurrency, Limit, Rate
+from streamjobs.core.limits import Concurrency, KeepDead, Limit, Rate
 from streamjobs.core.names import check_name
 from streamjobs.operate import purge as purging
 from streamjobs.operate import queues
@@ -40,6 +40,7 @@ class Queue:
         key: str | None = None,
         reset: bool = False,
         max_waiting: int | Off | None = None,
+        keep_dead: KeepDead | Off | None = None,
     ) -> None:
         """Change limits at run time, in all workers, within a second. What is set here goes before the code.
 
@@ -53,12 +54,13 @@ class Queue:
                 name it itself.
             reset: go back to what the code says.
             max_waiting: how many jobs may wait in the queue; "off" for any number.
+            keep_dead: how many dead jobs are kept, or with a timedelta how long; "off" for all.
 
         Raises:
             InvalidOption: there is nothing to change, or it contradicts itself.
         """
         connections, namespace = self._place()
-        values = changes(rate, concurrency, kind, key, reset, max_waiting)
+        values = changes(rate, concurrency, kind, key, reset, max_waiting, keep_dead)
         await atalk(connections.aio(), change(QueueKeys(namespace, self.name), values))
 
     def limit_sync(
@@ -70,10 +72,11 @@ class Queue:
         key: str | None = None,
         reset: bool = False,
         max_waiting: int | Off | None = None,
+        keep_dead: KeepDead | Off | None = None,
     ) -> None:
         """As `limit`, for plain code."""
         connections, namespace = self._place()
-        values = changes(rate, concurrency, kind, key, reset, max_waiting)
+        values = changes(rate, concurrency, kind, key, reset, max_waiting, keep_dead)
         talk(connections.sync(), change(QueueKeys(namespace, self.name), values))
 
     async def pause(self) -> bool:

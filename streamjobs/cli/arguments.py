@@ -101,6 +101,14 @@ def _named(options: "EnqueueOptions") -> dict[str, Any]:
     return {name: getattr(options, name) for name in options.__struct_fields__}
 
 
+def argument(handler: "Handler | None", name: str, text: str) -> Any:
+    """Return one argument from its text: by its type where the handler is known, else as JSON or text."""
+    if handler is None:
+        return _json_or_text(text)
+    types = {field.name: field.type for field in msgspec.structs.fields(handler.signature.struct)}
+    return _typed(text, types.get(name, Any))
+
+
 def _json_or_text(text: str) -> Any:
     try:
         msgspec.json.decode(text)

@@ -1,51 +1,60 @@
-"""`streamjobs dead`: see, replay and purge dead jobs."""
+"""`streamjobs dead`: see dead jobs; the commands that move them are beside."""
 
-from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamjobs.cli import params, show
+from streamjobs.cli.carry import export, import_
 from streamjobs.cli.commands import Group
 from streamjobs.cli.details import dead_fields, print_dead
-from streamjobs.cli.endings import REFUSED, Failed
+from streamjobs.cli.moves import purge, replay
 from streamjobs.cli.secrets import revealing
-from streamjobs.cli.selection import Chosen, confirmed, selecting
+from streamjobs.cli.selection import Chosen, selecting
 from streamjobs.cli.settings import settings
 
 if TYPE_CHECKING:
-    from streamjobs.operate.dead import Replayed
+    from streamjobs.operate.dead import Alike
     from streamjobs.operate.jobs import JobStatus
 
-Move = Callable[[Any, str, "Iterator[JobStatus]"], "Iterator[Replayed]"]
-PAGE = 100
-SHOWN = 10
-"""Conflicts that are named one by one."""
+LISTED = 100
+"""Jobs in a list for which no limit is given."""
 
 
 @click.group("dead", cls=Group)
 def dead() -> None:
-    """See, replay and purge dead jobs."""
+    """See, replay, purge, export and import dead jobs."""
 
 
 @dead.command("list")
 @selecting
+@click.option("--after", default="", metavar="PLACE", help="Go on behind where an earlier list ended.")
 @revealing
-def list_(**options: Any) -> None:
-    """List dead jobs, the newest first."""
-    chosen = Chosen(**options)
+def list_(limit: int | None, **options: Any) -> None:
+    """List dead jobs, the newest first; 100 of them where no limit is given."""
+    from streamjobs.operate.scan import Scan
+
+    chosen = Chosen(**options, limit=limit or (None if options["ids"] else LISTED))
+    with chosen.reading() as source:
+        first = chosen.do(source.page())
+    pages = chain([first], iter(lambda: chosen.do(source.page()), []))
+
+    def rest() -> str:
+        return source.cursor if isinstance(source, Scan) else ""
+
     if settings().as_json:
-        show.listing("dead.list", "jobs", map(dead_fields, chosen.jobs()))
+        jobs = (dead_fields(job) for page in pages for job in page)
+        show.listing("dead.list", "jobs", jobs, lambda: {"next": rest() or None})
         return
     table = show.Table("ID", "~KIND", "REASON", ">N", ">DIED", "~ERROR")
-    found = chosen.jobs()
-    page = list(islice(found, PAGE))
-    if not page:
+    if not first:
         show.note("no dead jobs")
-    while page:
+        return
+    for page in pages:
         table.print(_row(job, chosen.now_ms) for job in page)
-        page = list(islice(found, PAGE))
+    if rest():
+        show.note(f"there are more: --after {rest()}")
 
 
 def _row(job: "JobStatus", now_ms: int) -> tuple[str, ...]:
@@ -55,11 +64,12 @@ def _row(job: "JobStatus", now_ms: int) -> tuple[str, ...]:
 @dead.command("groups")
 @selecting
 def groups(**options: Any) -> None:
-    """Group dead jobs by kind, reason and error."""
+    """Group dead jobs by kind, reason and error: numbers, ids, quoted text and paths make no difference."""
     from streamjobs.operate import dead as operate
 
     chosen = Chosen(**options)
-    found = operate.groups(chosen.jobs())
+    with chosen.reading() as source:
+        found = chosen.do(operate.groups(source))
     if settings().as_json:
         show.document("dead.groups", groups=[_group_fields(group) for group in found])
         return
@@ -74,7 +84,7 @@ def groups(**options: Any) -> None:
             *([group.queue] if several else []),
             group.kind,
             group.reason,
-            _error(group.error_type, group.error_class),
+            _error(group),
             show.ago(chosen.now_ms - group.first_ms),
             show.ago(chosen.now_ms - group.last_ms),
         )
@@ -82,20 +92,24 @@ def groups(**options: Any) -> None:
     )
 
 
-def _error(error_type: str, error_class: str) -> str:
-    return f"{error_type} ({error_class})" if error_type and error_class else error_type or error_class
+def _error(group: "Alike") -> str:
+    """Return type, class and text: what may be cut stands last."""
+    rest = group.error.removeprefix(group.error_type)
+    return f"{group.error_type} ({group.error_class}){rest}" if group.error_class else group.error
 
 
-def _group_fields(group: Any) -> dict[str, Any]:
+def _group_fields(group: "Alike") -> dict[str, Any]:
     return {
         "count": group.count,
         "queue": group.queue,
         "kind": group.kind,
         "reason": group.reason,
+        "error": group.error,
         "error_type": group.error_type,
         "error_class": group.error_class,
         "first": show.time_of(group.first_ms),
         "last": show.time_of(group.last_ms),
+        "newest": group.newest,
     }
 
 
@@ -104,107 +118,22 @@ def _group_fields(group: Any) -> dict[str, Any]:
 @revealing
 def show_(job_id: str) -> None:
     """Show one dead job: arguments, history, and whether it can be replayed."""
+    from streamjobs.client.talk import talk
     from streamjobs.operate import dead as operate
 
     executor, now_ms = settings().reach()
-    job, holder = operate.examine(executor, settings().namespace, job_id)
-    if settings().as_json:
-        show.document("dead.job", **dead_fields(job), replayable=not holder, dedupe_holder=holder or None)
-    else:
-        print_dead(job, holder, now_ms)
-
-
-def _deciding(command: Any) -> Any:
-    command = click.option("--yes", is_flag=True, help="Do it without asking.")(command)
-    return click.option("--dry-run", is_flag=True, help="Only say what would be done.")(command)
-
-
-@dead.command()
-@selecting
-@_deciding
-def replay(yes: bool, dry_run: bool, **options: Any) -> None:
-    """Put dead jobs back: the same ids and arguments, attempts from 1.
-
-    A job whose dedupe key another job holds by now is left dead and named; the exit code is then 5.
-    """
-    from streamjobs.operate import dead as operate
-
-    _act("replay", operate.replay, Chosen(**options, frozen=True), yes=yes, dry_run=dry_run)
-
-
-@dead.command()
-@selecting
-@_deciding
-def purge(yes: bool, dry_run: bool, **options: Any) -> None:
-    """Delete dead jobs for good."""
-    from streamjobs.operate import dead as operate
-
-    _act("purge", operate.purge, Chosen(**options, frozen=True), yes=yes, dry_run=dry_run)
-
-
-def _act(
-    verb: str,
-    move: Move,
-    chosen: Chosen,
-    *,
-    yes: bool,
-    dry_run: bool,
-) -> None:
-    """Count, ask, and do it."""
-    from streamjobs.operate.dead import Replayed
-
-    count = sum(1 for _ in chosen.jobs()) if dry_run or not yes else -1
-    if dry_run:
-        _say(verb, f"would {verb} {show.plural(count, 'job')} of {chosen.target}{_skipped(chosen)}", Replayed(), count)
-        return
-    if count == 0:
-        _say(verb, f"nothing to {verb} in {chosen.target}{_skipped(chosen)}", Replayed(), None)
-        return
-    if not confirmed(f"{verb} {show.plural(count, 'job')} of {chosen.target}", yes=yes):
-        raise Failed("not confirmed; nothing was changed", REFUSED)
-    _move(verb, move, chosen, max(0, count))
-
-
-def _skipped(chosen: Chosen) -> str:
-    return f"; {chosen.skipped}" if chosen.skipped else ""
-
-
-def _move(verb: str, move: Move, chosen: Chosen, count: int) -> None:
-    """Do it in batches, and say what came of it; `count` is 0 where they were not counted."""
-    from streamjobs.operate.dead import Replayed
-
-    whole = Replayed()
-    past = f"{verb.removesuffix('e')}ed"
-    try:
-        with show.progress(count, past) as advance:
-            for part in move(chosen.executor, settings().namespace, chosen.jobs()):
-                whole.add(part)
-                advance(whole.done)
-    except BaseException:
-        if whole.done:
-            show.note(f"{past} {show.plural(whole.done, 'job')} before it ended")
-        raise
-    if not (whole.done or whole.gone or whole.conflicts):
-        _say(verb, f"nothing to {verb} in {chosen.target}{_skipped(chosen)}", whole, None)
-        return
-    gone = f"; {show.count(whole.gone)} were gone already" if whole.gone else ""
-    _say(verb, f"{past} {show.plural(whole.done, 'job')} of {chosen.target}{gone}{_skipped(chosen)}", whole, None)
-    _report(whole.conflicts)
-
-
-def _say(verb: str, text: str, whole: "Replayed", would: int | None) -> None:
+    found = talk(executor, operate.examine(settings().namespace, job_id))
     if not settings().as_json:
-        show.line(text)
+        print_dead(found, now_ms)
         return
-    fields: dict[str, Any] = {"dry_run": would is not None, "jobs": whole.done if would is None else would}
-    if verb == "replay":
-        fields["conflicts"] = [{"id": job, "held_by": holder} for job, holder in whole.conflicts.items()]
-    show.document(f"dead.{verb}", **fields, gone=whole.gone)
+    show.document(
+        "dead.job",
+        **dead_fields(found.job),
+        replayable=found.replayable,
+        why=found.why or None,
+        dedupe_holder=found.holder or None,
+    )
 
 
-def _report(conflicts: dict[str, str]) -> None:
-    for job, holder in list(conflicts.items())[:SHOWN]:
-        show.note(f"{job} is left dead: {holder} holds its dedupe key")
-    if conflicts:
-        left = show.plural(len(conflicts), "job")
-        raise Failed(f"{left} left dead: other jobs hold their dedupe keys", REFUSED)
+for _command in (replay, purge, export, import_):
+    dead.add_command(_command)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streamjobs.core.job import Attempt
+    from streamjobs.operate.dead import Examined
     from streamjobs.operate.jobs import JobStatus
     from streamjobs.operate.limits import Wait
 
@@ -24,10 +25,19 @@ def dead_fields(job: "JobStatus") -> dict[str, Any]:
         "error": job.error,
         "attempts": job.attempt,
         "died": show.time_of(job.died_ms),
-        "generation": job.meta.generation,
+        **_lineage(job),
         "dedupe_key": job.meta.dedupe_key or None,
         "headers": job.meta.headers or {},
         "history": [attempt_fields(attempt) for attempt in job.history],
+    }
+
+
+def _lineage(job: "JobStatus") -> dict[str, Any]:
+    """Return how often a job was replayed, and what it was before."""
+    return {
+        "generation": job.meta.generation,
+        "replayed_from": job.meta.origin or None,
+        "idempotency_key": job.meta.idempotency_key or None,
     }
 
 
@@ -64,13 +74,14 @@ def _last_error(job: "JobStatus") -> str | None:
     return job.error or (job.history[-1].error if job.history else None)
 
 
-def job_fields(job: "JobStatus", *, holds: bool, waits: "Sequence[Wait]") -> dict[str, Any]:
+def job_fields(job: "JobStatus", *, holds: bool, waits: "Sequence[Wait]", began_ms: int) -> dict[str, Any]:
     """Return a job in any state for a JSON document; what its state does not have is null.
 
     Args:
         job: what is known of it.
         holds: whether its dedupe key is its own at the moment.
         waits: the limits for which it waits.
+        began_ms: when its run began; 0 where that is not known.
     """
     import msgspec
 
@@ -92,6 +103,7 @@ def job_fields(job: "JobStatus", *, holds: bool, waits: "Sequence[Wait]") -> dic
         "due": show.time_of(job.due_ms),
         "expires": show.time_of(job.expires_ms),
         "worker": job.worker or None,
+        "started": show.time_of(began_ms),
         "silent_s": job.silent_ms / 1000 if job.worker else None,
         "deliveries": job.deliveries,
         "waits_for": [msgspec.structs.asdict(one) for one in waits],
@@ -99,7 +111,8 @@ def job_fields(job: "JobStatus", *, holds: bool, waits: "Sequence[Wait]") -> dic
         "reason": job.reason or None,
         "error": job.error or None,
         "died": show.time_of(job.died_ms),
-        "generation": job.meta.generation,
+        **_lineage(job),
+        "replayed_as": job.became or None,
         "dedupe_key": job.meta.dedupe_key or None,
         "dedupe": mode_name(job.meta) or None,
         "holds_key": holds if job.meta.dedupe_key else None,
@@ -110,20 +123,29 @@ def job_fields(job: "JobStatus", *, holds: bool, waits: "Sequence[Wait]") -> dic
     }
 
 
-def print_dead(job: "JobStatus", holder: str, now_ms: int) -> None:
+def print_dead(found: "Examined", now_ms: int) -> None:
     """Print a dead job."""
-    replayable = f"no: {holder} holds its dedupe key" if holder else "yes"
-    show.pairs([*_about(job, now_ms), ("replayable", replayable)])
-    _print_history(job, now_ms)
+    answer = "yes" if found.replayable else "no"
+    show.pairs([*_about(found.job, now_ms), ("replayable", f"{answer}: {found.why}" if found.why else answer)])
+    _print_history(found.job, now_ms)
 
 
-def print_job(job: "JobStatus", now_ms: int, *, holds: bool, waits: "Sequence[Wait]") -> None:
+def print_job(job: "JobStatus", now_ms: int, *, holds: bool, waits: "Sequence[Wait]", began_ms: int) -> None:
     """Print a job in any state."""
     held = f"{'' if holds else 'not '}by this job" if job.meta.dedupe_key else ""
     follow = "when it has ended" if job.follows else ""
-    rest = [("key held", held), ("newer follow", follow), *(("waits for", _waiting(one)) for one in waits)]
+    rest = [
+        ("started", _since(began_ms, now_ms)),
+        ("key held", held),
+        ("newer follow", follow),
+        *(("waits for", _waiting(one)) for one in waits),
+    ]
     show.pairs([*_about(job, now_ms), ("where", _where(job)), *rest, ("trace", job.meta.traceparent)])
     _print_history(job, now_ms)
+
+
+def _since(at_ms: int, now_ms: int) -> str:
+    return f"{show.time_of(at_ms)} ({show.ago(now_ms - at_ms)})" if at_ms else ""
 
 
 def _where(job: "JobStatus") -> str:
@@ -149,13 +171,13 @@ def _about(job: "JobStatus", now_ms: int) -> list[tuple[str, str]]:
     from streamjobs.core.dedupe import mode_name
 
     due = f"{show.time_of(job.due_ms)} (in {show.age(job.due_ms - now_ms)})" if job.due_ms else ""
-    died = f"{show.time_of(job.died_ms)} ({show.ago(now_ms - job.died_ms)})" if job.died_ms else ""
+    died = _since(job.died_ms, now_ms)
     return [
         ("id", job.id),
         ("queue", job.queue),
         ("state", f"{job.state}{', retrying' if job.retrying else ''}"),
         ("kind", job.kind),
-        ("enqueued", f"{show.time_of(job.enqueued_ms)} ({show.ago(now_ms - job.enqueued_ms)})"),
+        ("enqueued", _since(job.enqueued_ms, now_ms)),
         ("arguments", shown_body(job).decode("utf-8", "backslashreplace")),
         ("attempts" if job.died_ms else "attempt", str(job.attempt or "")),
         ("due", due),
@@ -165,11 +187,18 @@ def _about(job: "JobStatus", now_ms: int) -> list[tuple[str, str]]:
         ("reason", job.reason),
         ("error", job.error),
         ("died", died),
-        ("generation", str(job.meta.generation or "")),
+        ("replayed", _times(job.meta.generation)),
+        ("replayed from", job.meta.origin),
+        ("replayed as", job.became),
+        ("key for others", job.meta.idempotency_key),
         ("dedupe key", job.meta.dedupe_key),
         ("dedupe", mode_name(job.meta)),
         ("headers", show.compact(job.meta.headers) if job.meta.headers else ""),
     ]
+
+
+def _times(count: int) -> str:
+    return "" if count == 0 else "once" if count == 1 else f"{count} times"
 
 
 def _print_history(job: "JobStatus", now_ms: int) -> None:

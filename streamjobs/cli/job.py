@@ -92,6 +92,7 @@ def show_(job_id: str) -> None:
     """Show where a job is, or how it ended."""
     from streamjobs.client.talk import talk
     from streamjobs.operate import jobs, limits
+    from streamjobs.operate.workers import started_ms
     from streamjobs.protocol import views
 
     keys, local = _parts(job_id)
@@ -100,10 +101,11 @@ def show_(job_id: str) -> None:
     key = found.meta.dedupe_key
     holds = bool(key) and executor.run(views.holder(keys, key)) == local
     waits = talk(executor, limits.waits_for(keys, found))
+    began_ms = talk(executor, started_ms(keys.namespace, found.worker, job_id)) if found.worker else 0
     if settings().as_json:
-        show.document("job", **job_fields(found, holds=holds, waits=waits))
+        show.document("job", **job_fields(found, holds=holds, waits=waits, began_ms=began_ms))
     else:
-        print_job(found, now_ms, holds=holds, waits=waits)
+        print_job(found, now_ms, holds=holds, waits=waits, began_ms=began_ms)
 
 
 @job.command()

@@ -13,7 +13,7 @@ cli = Root(
         "queue": ("streamjobs.cli.queue", "queue", "Show, limit, pause, empty and delete queues."),
         "workers": ("streamjobs.cli.workers", "workers", "See workers, quiet and stop them."),
         "job": ("streamjobs.cli.job", "job", "Find jobs, wait for them, cancel them."),
-        "dead": ("streamjobs.cli.dead", "dead", "See, replay and purge dead jobs."),
+        "dead": ("streamjobs.cli.dead", "dead", "See dead jobs, replay, purge or export them."),
         "cron": ("streamjobs.cli.cron", "cron", "See, run and pause crons."),
         "doctor": ("streamjobs.cli.doctor", "doctor", "Look the server and the queues over."),
         "exporter": ("streamjobs.cli.exporter", "exporter", "Serve what the queues hold to Prometheus."),

@@ -5,7 +5,7 @@ Those in small letters are types for click's options: what they refuse is said w
 
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -105,9 +105,29 @@ def rate(text: str) -> tuple[int, float] | str:
         raise click.BadParameter(f"{text!r:.40} is not a rate: use 100/s, 5/m, 3/10s, or off") from error
 
 
+def pace(text: str) -> float:
+    """Read a rate as so many per second."""
+    found = rate(text)
+    if isinstance(found, str) or found[0] < 1 or not found[1] > 0:
+        raise click.BadParameter(f"{text!r:.40} is not a rate at which to go on: use 20/s, 5/m or 3/10s")
+    return found[0] / found[1]
+
+
 def places(text: str) -> int | str:
     """Read a concurrency, or `off`."""
     return text if text == "off" else numbers(1)(text)
+
+
+def keep(text: str) -> int | timedelta | str:
+    """Read how many dead jobs are kept, or how long, or `off`."""
+    if text == "off":
+        return text
+    try:
+        return timedelta(seconds=seconds(text)) if text[-1:].isalpha() else numbers(1)(text)
+    except (ValueError, OverflowError) as error:
+        raise click.BadParameter(
+            f"{text!r:.40}: use a number of jobs, a duration with its unit such as 30d, or off"
+        ) from error
 
 
 def number(text: str) -> int:
@@ -144,6 +164,14 @@ def when(text: str) -> datetime | float:
         return instant_or_seconds(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Read `name=value`."""
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise click.BadParameter(f"{text!r:.80}: expected NAME=VALUE, such as user_id=42")
+    return name, value
 
 
 def queue(text: str) -> str:

@@ -13,6 +13,7 @@ from streamjobs.cli.settings import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import timedelta
 
     from streamjobs.client.talk import Talk
 
@@ -79,6 +80,9 @@ def _each(
 @click.option("--burst", type=params.numbers(1), help="how many at once after a pause", metavar="N")
 @click.option("--concurrency", type=params.places, help="how many may run at once; off for no limit", metavar="N")
 @click.option("--max-waiting", type=params.places, help="how many jobs may wait; off for any number", metavar="N")
+@click.option(
+    "--keep-dead", type=params.keep, help="how many dead jobs are kept, or how long (30d); off for all", metavar="N"
+)
 @click.option("--reset", is_flag=True, help="back to what the workers' code says")
 def limit(
     name: str,
@@ -88,6 +92,7 @@ def limit(
     burst: int | None,
     concurrency: "int | Literal['off'] | None",
     max_waiting: "int | Literal['off'] | None",
+    keep_dead: "int | timedelta | Literal['off'] | None",
     reset: bool,
 ) -> None:
     """Show the limits of a queue, or change one, in all workers, within a second."""
@@ -101,9 +106,9 @@ def limit(
     if burst is not None and not isinstance(rate, tuple):
         raise click.UsageError("--burst goes with a --rate")
     values = {}
-    if reset or not rate is concurrency is max_waiting is None:
+    if reset or not rate is concurrency is max_waiting is keep_dead is None:
         wanted = Rate(rate[0], per=rate[1], burst=burst) if isinstance(rate, tuple) else rate
-        values = limits.changes(wanted, concurrency, kind, key, reset, max_waiting)
+        values = limits.changes(wanted, concurrency, kind, key, reset, max_waiting, keep_dead)
     elif kind or key:
         raise click.UsageError("--kind and --key go with --rate, --concurrency or --reset")
     executor, _ = settings().reach()

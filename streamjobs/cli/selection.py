@@ -1,7 +1,8 @@
 """Which dead jobs a command means: the same options everywhere, and the question before they are touched."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,14 +11,15 @@ import click
 from streamjobs.cli import params, show
 from streamjobs.cli.params import Names, flat
 from streamjobs.cli.settings import settings
-from streamjobs.core.errors import InvalidOption, NotFound, Refused
+from streamjobs.core.errors import InvalidOption, Refused
 from streamjobs.core.names import split_job_id
 from streamjobs.core.states import DeadReason
 
 if TYPE_CHECKING:
-    from streamjobs.operate.jobs import JobStatus
+    from streamjobs.operate.scan import Named, Scan
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 _REASONS = click.Choice([reason.value for reason in DeadReason])
 
 
@@ -29,7 +31,11 @@ def selecting(command: F) -> F:
         click.option("--kind", "kinds", multiple=True, help="Of this kind."),
         click.option("--reason", "reasons", type=_REASONS, multiple=True, help="Dead for this reason."),
         click.option("--error", default="", metavar="TEXT",
-                     help="With this in the last error's type or text."),
+                     help="With this in the last error's type or text, as it is or as groups shows it."),
+        click.option("--class", "classes", multiple=True, metavar="CLASS",
+                     help="With a last error of this class, such as timeout."),
+        click.option("--where", type=params.pair, multiple=True, metavar="NAME=VALUE",
+                     help="With this argument; JSON, or text."),
         click.option("--since", type=params.when, help="Died no longer ago than this (4h), or since this instant."),
         click.option("--until", type=params.when, help="Died at least so long ago, or until this instant."),
         click.option("--id", "ids", type=params.job_id, multiple=True, metavar="ID", help="This job."),
@@ -48,54 +54,103 @@ class Chosen:
         self,
         *,
         queues: Names,
-        kinds: tuple[str, ...],
-        reasons: tuple[str, ...],
-        error: str,
+        ids: tuple[str, ...],
         since: datetime | float | None,
         until: datetime | float | None,
-        ids: tuple[str, ...],
         limit: int | None,
+        after: str = "",
         frozen: bool = False,
+        **rest: Any,
     ) -> None:
-        """Reach the server and note its time. `frozen`: what dies from now on is not meant."""
-        from streamjobs.operate.dead import Dead, Selection
+        """Reach the server and note its time.
+
+        Args:
+            queues, ids, since, until, limit: as given.
+            after: where an earlier list ended.
+            frozen: what dies from now on is not meant.
+            rest: what else `Selection` has.
+        """
+        from streamjobs.operate.selection import Selection
         from streamjobs.protocol import views
 
-        self.executor, self.now_ms = settings().reach()
-        self.ids = list(dict.fromkeys(ids))
         names = flat(queues)
-        known = self.executor.run(views.queue_names(settings().namespace))
-        if strange := [name for name in names if name not in known]:
-            raise NotFound(f"queue {strange[0]}: there is none in namespace {settings().namespace}")
-        if names and (stray := [one for one in self.ids if split_job_id(one)[0] not in names]):
+        self._ids = list(dict.fromkeys(ids))
+        if names and (stray := [one for one in self._ids if split_job_id(one)[0] not in names]):
             raise InvalidOption(f"--id {stray[0]} is not of the queue given by -Q")
-        until_ms = self._instant(until) or (self.now_ms if frozen else 0)
-        selection = Selection(kinds, reasons, error, self._instant(since), until_ms)
-        self.queues = names or known
-        self._limit = limit or 0
-        self._dead = Dead(self.executor, map(settings().keys, self.queues), selection)
+        if self._ids and (limit or after):
+            raise InvalidOption("--id names the jobs: leave out --limit and --after")
+        self.executor, self.now_ms = settings().reach()
+        for name in names:
+            self.check_queue(name)
+        since_ms, until_ms = self._instant(since), self._instant(until)
+        if until_ms and since_ms > until_ms:
+            raise InvalidOption("--since is later than --until: no job can have died between them")
+        self.queues = names or self.executor.run(views.queue_names(settings().namespace))
+        until_ms = until_ms or (self.now_ms if frozen else 0)
+        self._selection = Selection(**rest, since_ms=since_ms, until_ms=until_ms)
+        self._limit, self._after = limit or 0, after
+        self._source: Scan | Named = self.source()
 
     def _instant(self, when: datetime | float | None) -> int:
+        """Return the server's time that is meant; 0 for none. Whatever lies before 1970 is its beginning."""
+        if when is None:
+            return 0
         if isinstance(when, datetime):
-            return round(when.timestamp() * 1000)
-        return 0 if when is None else self.now_ms - round(when * 1000)
+            return max(1, round(when.timestamp() * 1000))
+        return max(1, self.now_ms - round(min(when, self.now_ms / 1000) * 1000))
 
-    def jobs(self) -> "Iterator[JobStatus]":
-        """Yield them, the newest first."""
-        if self.ids:
-            return self._dead.find(self.ids, settings().namespace)
-        return self._dead.scan(self._limit)
+    def source(self) -> "Scan | Named":
+        """Return what gives them, the newest first, from the beginning."""
+        from streamjobs.operate.scan import Named, Scan
+
+        if self._ids:
+            self._source = Named(settings().namespace, self._ids, self._selection)
+        else:
+            keys = [settings().keys(name) for name in self.queues]
+            self._source = Scan(keys, self._selection, after=self._after, limit=self._limit)
+        return self._source
+
+    def check_queue(self, name: str) -> None:
+        """See that there is a queue of that name.
+
+        Raises:
+            NotFound: there is none.
+        """
+        from streamjobs.operate.queues import known
+
+        self.do(known(settings().namespace, name))
+
+    def do(self, conversation: "Generator[Any, Any, T]") -> T:
+        """Carry a conversation with the server through."""
+        from streamjobs.client.talk import talk
+
+        return talk(self.executor, conversation)
+
+    @contextmanager
+    def reading(self) -> "Iterator[Scan | Named]":
+        """Return what gives them, and show how far the reading has come where it takes long."""
+        from streamjobs.operate.scan import Scan
+        from streamjobs.protocol import views
+
+        source = self.source()
+        rows = 0
+        if isinstance(source, Scan) and sys.stderr is not None and sys.stderr.isatty():
+            rows = sum(self.executor.run(views.length(settings().keys(name).dead)) for name in self.queues)
+        with show.progress(rows, "read") as advance:
+            if isinstance(source, Scan):
+                source.on_read = advance
+            yield source
 
     @property
     def skipped(self) -> str:
         """What the last pass left out, and why."""
-        return ", ".join(f"{show.count(n)} skipped: {why}" for why, n in sorted(self._dead.skipped.items()))
+        return ", ".join(f"{show.count(n)} skipped: {why}" for why, n in sorted(self._source.skipped.items()))
 
     @property
     def target(self) -> str:
         """The queues, as a sentence names them."""
-        if self.ids:
-            names = list(dict.fromkeys(split_job_id(one)[0] for one in self.ids))
+        if self._ids:
+            names = list(dict.fromkeys(split_job_id(one)[0] for one in self._ids))
         else:
             names = self.queues
         if not names:

@@ -1,12 +1,14 @@
 """Print: tables that fit the screen, JSON documents, and text of others made harmless."""
 
 import json
+import re
 import shutil
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from time import monotonic
 from typing import Any
 
 import click
@@ -18,6 +20,8 @@ VERSION = 1
 GAP = "  "
 NARROWEST = 8
 """A column is not cut to less."""
+SHOWN_AFTER_S = 2.0
+_NOT_PLAIN = re.compile(r"[^ -~]")
 
 
 def clean(text: str) -> str:
@@ -110,12 +114,21 @@ def note(text: str) -> None:
 
 @contextmanager
 def progress(length: int, label: str) -> Iterator[Callable[[int], None]]:
-    """Show on a terminal's stderr how far long work has come; yields a function that takes that number."""
-    if not length or settings().quiet or not sys.stderr.isatty():
+    """Show on a terminal's stderr how far work has come, once it takes 2 s; yields a function that is told that."""
+    if not length or settings().quiet or sys.stderr is None or not sys.stderr.isatty():
         yield lambda done: None
         return
-    with click.progressbar(length=length, label=label, file=sys.stderr) as bar:
-        yield lambda done: bar.update(done - bar.pos)
+    begun = monotonic()
+    with ExitStack() as stack:
+        bars: list[Any] = []
+
+        def advance(done: int) -> None:
+            if not bars and monotonic() - begun >= SHOWN_AFTER_S:
+                bars.append(stack.enter_context(click.progressbar(length=length, label=label, file=sys.stderr)))
+            for bar in bars:
+                bar.update(done - bar.pos)
+
+        yield advance
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> None:
@@ -200,6 +213,11 @@ def listing(name: str, key: str, items: Iterable[Any], after: Callable[[], dict[
         comma = ","
     fields = after()
     click.echo(f"\n]{',' if fields else ''}{_json(fields)[1:]}")
+
+
+def ascii_line(raw: bytes) -> None:
+    """Print one JSON document as a line that no terminal and no encoding of the output changes."""
+    click.echo(_NOT_PLAIN.sub(lambda found: json.dumps(found[0])[1:-1], raw.decode()))
 
 
 def value(result: Any) -> None:

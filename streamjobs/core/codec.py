@@ -26,6 +26,11 @@ def _enc_hook(value: Any) -> Any:
     raise NotImplementedError(f"objects of type {type(value).__name__} cannot be encoded as JSON")
 
 
+def _without_raw(value: Any) -> Any:
+    """As `_enc_hook`; what is JSON already holds no NaN."""
+    return None if isinstance(value, msgspec.Raw) else _enc_hook(value)
+
+
 def _dec_hook(kind: type, value: Any) -> Any:
     if hasattr(kind, "model_validate"):
         return kind.model_validate(value)
@@ -132,6 +137,21 @@ class Signature:
             raise UsageError(f"{self.name}: {_reason(error)}") from error
         return self.encode((), msgspec.structs.asdict(arguments))
 
+    def argument(self, name: str, value: Any) -> bytes:
+        """Return one argument as JSON, from its text or JSON form.
+
+        Raises:
+            UsageError: there is no such argument, or the value is not of its type.
+        """
+        types = {field.name: field.type for field in msgspec.structs.fields(self.struct)}
+        if name not in types:
+            raise UsageError(f"{self.name}: there is no argument {name!r:.80}; it has {', '.join(types) or 'none'}")
+        try:
+            converted = msgspec.convert(value, types[name], strict=False, dec_hook=_dec_hook)
+        except _UNENCODABLE as error:
+            raise UsageError(f"{self.name}: argument {name!r}: {_reason(error)}") from error
+        return encode_value(converted, f"{self.name}: argument {name!r}")
+
     def check(self, body: bytes) -> None:
         """Raise UsageError if this body does not fit the signature."""
         try:
@@ -162,8 +182,10 @@ class Signature:
         """Return positional and keyword arguments of a body.
 
         Raises:
-            DecodeFailed: the body is not JSON, or does not fit the signature.
+            DecodeFailed: the body is not JSON, does not fit the signature, or exceeds 256 KiB, whoever wrote it.
         """
+        if len(body) > MAX_PAYLOAD_BYTES:
+            raise DecodeFailed(f"arguments: {len(body)} bytes, the limit is {MAX_PAYLOAD_BYTES}")
         try:
             arguments = self._decoder.decode(body)
         except (ValueError, RecursionError, NotImplementedError) as error:
@@ -267,7 +289,7 @@ def _check_body(body: bytes, value: Any, what: str) -> None:
     if not body.isascii():
         _refuse_bytes(body, what)
     if b"null" in body:
-        _refuse_nan(msgspec.to_builtins(value, enc_hook=_enc_hook), what)
+        _refuse_nan(msgspec.to_builtins(value, enc_hook=_without_raw), what)
 
 
 def _refuse_bytes(body: bytes, what: str) -> None:

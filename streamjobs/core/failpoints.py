@@ -20,7 +20,11 @@ VARIABLE = "STREAMJOBS_FAILPOINTS"
 EXIT_CODE = 70
 
 NAMES = frozenset({
+    "operate.after_adopt",
+    "operate.after_handover",
+    "operate.after_promise",
     "operate.after_replay",
+    "operate.before_promise",
     "operate.before_replay",
     "producer.after_reply",
     "producer.before_send",

@@ -53,6 +53,10 @@ class Meta(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     traceparent: str = msgspec.field(name="tp", default="")
     headers: dict[str, str] | None = msgspec.field(name="h", default=None)
     history: tuple[Attempt, ...] = msgspec.field(name="x", default=())
+    origin: str = msgspec.field(name="o", default="")
+    """The id of the dead job that began anew as this one."""
+    idempotency_key: str = msgspec.field(name="ik", default="")
+    """Where it is not the job's own id."""
 
     @property
     def held_key(self) -> str:

@@ -25,6 +25,12 @@ BURST_US = 200_000
 """By default it holds this: a worker that was held up for a moment loses no start."""
 
 
+KeepDead: TypeAlias = int | timedelta
+"""How many dead jobs are kept, or how long."""
+LEAST_KEPT_MS = 60_000
+"""Workers look once a minute."""
+
+
 class Rate(msgspec.Struct, frozen=True):
     """At most `count` starts per `per` seconds, evenly, and `burst` at once after a pause.
 
@@ -91,20 +97,44 @@ class Concurrency(msgspec.Struct, frozen=True):
 
 
 class Bound(msgspec.Struct, frozen=True):
-    """How many jobs may wait in a queue before more are refused, and whether this process waits for room then."""
+    """How many jobs may wait in a queue before more are refused, whether this process waits for room then, and how
+    many dead jobs are kept, or how long.
+    """
 
     max_waiting: int | None = None
     when_full: str = "raise"
+    keep_dead: KeepDead | None = None
 
     def __post_init__(self) -> None:
         if self.max_waiting is not None:
             _check_whole(self.max_waiting, "max_waiting", MAX_WAITING)
         if self.when_full not in ("raise", "wait"):
             raise InvalidOption(f'when_full={self.when_full!r:.80}: use "raise" or "wait"')
+        if self.keep_dead is not None:
+            keep_dead_text(self.keep_dead)
 
-    def changed(self, max_waiting: int | None, when_full: str | None) -> "Bound":
+    def changed(self, max_waiting: int | None, when_full: str | None, keep_dead: KeepDead | None = None) -> "Bound":
         """Return a copy; what is None stays as it was."""
-        return Bound(self.max_waiting if max_waiting is None else max_waiting, when_full or self.when_full)
+        return Bound(
+            self.max_waiting if max_waiting is None else max_waiting,
+            when_full or self.when_full,
+            self.keep_dead if keep_dead is None else keep_dead,
+        )
+
+
+def keep_dead_text(value: KeepDead) -> str:
+    """Return how many dead jobs are kept, or how long, as the server has it.
+
+    Raises:
+        InvalidOption: it is neither a whole number from 1 to 1,000,000,000 nor a timedelta of a minute or more.
+    """
+    if isinstance(value, timedelta):
+        return f"{names.milliseconds(value, 'keep_dead', low_ms=LEAST_KEPT_MS)}ms"
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_WAITING:
+        raise InvalidOption(
+            f"keep_dead={value!r:.80}: use a whole number of jobs from 1 to {MAX_WAITING:,}, or a timedelta"
+        )
+    return str(value)
 
 
 Limit: TypeAlias = Rate | Concurrency

@@ -11,7 +11,7 @@ from streamjobs.core.addresses import parse_address
 from streamjobs.core.cron import CATCH_UPS, CatchUp
 from streamjobs.core.dedupe import Dedupe, check_mode
 from streamjobs.core.errors import InvalidOption
-from streamjobs.core.limits import Bound, Concurrencies, Concurrency, Limit, Rate, Rates, limits, queue_limits
+from streamjobs.core.limits import Bound, Concurrencies, Concurrency, KeepDead, Limit, Rate, Rates, limits, queue_limits
 from streamjobs.core.retry import Retry
 
 WhenExpired = Literal["dead", "drop"]
@@ -177,6 +177,7 @@ class QueueKeywords(TypedDict, total=False):
     concurrency: Concurrency | int | None
     max_waiting: int | None
     when_full: WhenFull | None
+    keep_dead: KeepDead | None
 
 
 class QueueOptions(_Options, frozen=True):
@@ -186,6 +187,7 @@ class QueueOptions(_Options, frozen=True):
     concurrency: Concurrency | int | None = None
     max_waiting: int | None = None
     when_full: WhenFull | None = None
+    keep_dead: KeepDead | None = None
 
     def __post_init__(self) -> None:
         _ = self.limits, self.bounded(Bound())
@@ -196,8 +198,8 @@ class QueueOptions(_Options, frozen=True):
         return queue_limits(self.rate, self.concurrency)
 
     def bounded(self, before: Bound) -> Bound:
-        """Return how many jobs may wait from now on; what is not said stays as it was."""
-        return before.changed(self.max_waiting, self.when_full)
+        """Return how many jobs may wait, and are kept dead, from now on; what is not said stays as it was."""
+        return before.changed(self.max_waiting, self.when_full, self.keep_dead)
 
 
 class CronKeywords(TypedDict, total=False):

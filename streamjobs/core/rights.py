@@ -49,7 +49,7 @@ ASKING = Rights(
     _SCRIPTS | _words("EXISTS GET HEXISTS HGET SUBSCRIBE XINFO|STREAM XPENDING XRANGE ZSCORE"),
     (
         *("stream", "ids", "moved", "scheduled", "retries", "bodies", "dead", "dead:ids", "suspects", "latest"),
-        "result:*",
+        *("result:*", "became:*"),
     ),
     ("done",),
 )

@@ -63,6 +63,11 @@ MOVES: dict[str, frozenset[Move]] = {
     )
     | FOLLOWER,
     "replay": frozenset({(State.DEAD, State.WAITING)}),
+    "promise": frozenset(),
+    "adopt": frozenset({(None, State.WAITING)}),
+    "handover": frozenset({(State.DEAD, None)}),
+    "restore": frozenset({(None, State.DEAD)}),
+    "trim": frozenset({(State.DEAD, None)}),
     "purge": frozenset({(State.DEAD, None)}),
     "retire": frozenset(),
     "report": frozenset(),

@@ -9,7 +9,7 @@ from streamjobs.operate.live import Live, Selection
 from streamjobs.operate.purge import STATES, purge
 from streamjobs.operate.queues import known
 from streamjobs.operate.stats import LIVE_MS, QueueStats, snapshot
-from streamjobs.protocol import crons, lanes, queues, upkeep, views
+from streamjobs.protocol import crons, lanes, letters, queues, upkeep, views
 from streamjobs.protocol.keys import QueueKeys
 
 ROUNDS = 3
@@ -110,13 +110,13 @@ def _empty(keys: QueueKeys) -> Talk[None]:
         [rows] = yield [views.dead_rows(keys, newest, "-", PAGE)]
         if not rows:
             return
-        yield [upkeep.purge(keys, [_dead(entry, fields) for entry, fields in rows])]
+        yield [letters.purge(keys, [_dead(entry, fields) for entry, fields in rows])]
         newest = f"({rows[-1][0]}"
 
 
-def _dead(entry: str, fields: dict[str, bytes]) -> upkeep.Purge:
+def _dead(entry: str, fields: dict[str, bytes]) -> letters.Purge:
     local = fields.get("id", b"").decode("utf-8", "replace") or entry
-    return upkeep.Purge(entry, local, read_meta(fields.get("meta", b"")).dedupe_key)
+    return letters.Purge(entry, local, read_meta(fields.get("meta", b"")).dedupe_key)
 
 
 def _refused(queue: str, why: queues.Deleted, force: bool) -> Refused:

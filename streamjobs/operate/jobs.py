@@ -1,5 +1,6 @@
 """One job: where it is, how it ended, how to wait for that, and how to cancel it or to give it another time."""
 
+from collections.abc import Mapping
 from time import monotonic
 from typing import Any
 
@@ -63,6 +64,10 @@ class JobStatus(msgspec.Struct, frozen=True):
     """Of a dead job: how many of its starts took newer arguments."""
     meta: Meta = FRESH
     dead_entry: str = ""
+    promise: str = ""
+    """Of a dead job whose replay as another job is under way, or was interrupted: the queue, and since when in ms."""
+    became: str = ""
+    """The job as which it began anew after its death; known for 7 days."""
     result: Any = None
 
     @property
@@ -82,45 +87,51 @@ _history = msgspec.json.Decoder(tuple[Attempt, ...])
 def lookup(keys: QueueKeys, local: str) -> Call[JobStatus]:
     """Find a job. The reply raises NotFound for one that never was."""
     call = upkeep.lookup(keys, local)
-    return Call(call.script, call.keys, call.args, lambda raw: _status(keys, local, call.decode(raw)))
+    return Call(call.script, call.keys, call.args, lambda raw: status(keys, local, call.decode(raw)))
 
 
-def _status(keys: QueueKeys, local: str, fields: dict[str, bytes]) -> JobStatus:
+def status(keys: QueueKeys, local: str, fields: Mapping[str, bytes]) -> JobStatus:
+    """Return what a reply to `upkeep.lookup` says.
+
+    Raises:
+        NotFound: there is no such job.
+    """
     job_id = keys.job_id(local)
     found = fields["state"].decode()
     if found == "unknown":
         raise NotFound(f"job {job_id}: there is no such job in namespace {keys.namespace}")
     if found == "ended":
-        return _ended(job_id, keys.queue, fields["result"])
+        return _ended(job_id, keys.queue, fields["result"], text(fields, "became"))
     if found == "finished":
-        return JobStatus(job_id, keys.queue, State.FINISHED)
+        return JobStatus(job_id, keys.queue, State.FINISHED, became=text(fields, "became"))
+    if found == "dead":
+        return dead_status(keys, local, fields)
     meta = read_meta(fields.get("meta", b""))
     deliveries = int(fields.get("deliveries", b"0"))
-    status = JobStatus(
+    return JobStatus(
         job_id,
         keys.queue,
         State(found),
-        kind=_text(fields, "kind"),
+        kind=text(fields, "kind"),
         attempt=1 + meta.failures + meta.crashes + _crashes(found, deliveries, int(fields.get("marks", b"0"))),
         retrying=fields.get("retrying") == b"1",
         due_ms=int(float(fields.get("due_ms", b"0"))),
-        worker=_text(fields, "consumer") if found == "running" else "",
+        worker=text(fields, "consumer") if found == "running" else "",
         silent_ms=int(fields.get("idle_ms", b"0")) if found == "running" else 0,
         deliveries=deliveries,
         place=_place(found, fields),
-        entry=_text(fields, "entry") if found in ("waiting", "running") else "",
+        entry=text(fields, "entry") if found in ("waiting", "running") else "",
         body=fields.get("body", b""),
         follows=fields.get("follows") == b"1",
         meta=meta,
         history=meta.history,
     )
-    return dead_status(status, fields) if found == "dead" else status
 
 
-def _place(found: str, fields: dict[str, bytes]) -> str:
+def _place(found: str, fields: Mapping[str, bytes]) -> str:
     if found == "scheduled":
         return "retries" if fields.get("retrying") == b"1" else "scheduled"
-    if found == "waiting" and (consumer := _text(fields, "consumer")) in (RELEASED, PARKED):
+    if found == "waiting" and (consumer := text(fields, "consumer")) in (RELEASED, PARKED):
         return consumer
     return "dead" if found == "dead" else "stream"
 
@@ -132,33 +143,41 @@ def _crashes(state: str, deliveries: int, marks: int) -> int:
     return max(0, marks if state == "running" else 1 + marks)
 
 
-def dead_status(status: JobStatus, fields: dict[str, bytes]) -> JobStatus:
-    """Return the status with what the dead stream says of it; a row that is not ours must not hide the others."""
-    return msgspec.structs.replace(
-        status,
-        reason=_text(fields, "reason"),
-        error=_text(fields, "error"),
+def dead_status(keys: QueueKeys, local: str, fields: Mapping[str, bytes]) -> JobStatus:
+    """Return what a row of the dead stream says; one that is not ours must not hide the others."""
+    return JobStatus(
+        keys.job_id(local),
+        keys.queue,
+        State.DEAD,
+        kind=text(fields, "kind"),
         attempt=_number(fields, "attempts"),
-        history=_attempts(fields.get("history", b"")),
+        reason=text(fields, "reason"),
+        error=text(fields, "error"),
+        history=attempts(fields.get("history", b"")),
         died_ms=_number(fields, "died_at"),
-        dead_entry=_text(fields, "entry"),
+        body=fields.get("body", b""),
         newer=_number(fields, "newer"),
+        meta=read_meta(fields.get("meta", b"")),
+        dead_entry=text(fields, "entry"),
+        promise=text(fields, "promise"),
     )
 
 
-def _text(fields: dict[str, bytes], name: str) -> str:
+def text(fields: Mapping[str, bytes], name: str) -> str:
+    """Return a field as text, whatever its bytes are."""
     return fields.get(name, b"").decode("utf-8", "replace")
 
 
-def _number(fields: dict[str, bytes], name: str) -> int:
+def _number(fields: Mapping[str, bytes], name: str) -> int:
     value = fields.get(name, b"")
-    return int(value) if value.isdigit() else 0
+    return int(value) if value.isdigit() and len(value) < 20 else 0
 
 
-def _attempts(raw: bytes) -> tuple[Attempt, ...]:
+def attempts(raw: bytes) -> tuple[Attempt, ...]:
+    """Return a history; empty for one that cannot be read."""
     try:
         return _history.decode(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return ()
 
 
@@ -170,7 +189,7 @@ def read_meta(raw: bytes) -> Meta:
         return FRESH
 
 
-def _ended(job_id: str, queue: str, raw: bytes) -> JobStatus:
+def _ended(job_id: str, queue: str, raw: bytes, became: str) -> JobStatus:
     kept = msgspec.json.decode(raw)
     return JobStatus(
         job_id,
@@ -180,6 +199,7 @@ def _ended(job_id: str, queue: str, raw: bytes) -> JobStatus:
         result=kept.get("value"),
         reason=kept.get("reason", ""),
         error=kept.get("error", ""),
+        became=became,
     )
 
 

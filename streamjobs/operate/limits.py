@@ -1,22 +1,35 @@
 """Limits at run time: set, lift, reset. They hold before what the code says, in all workers, within a second."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
 from typing import Literal
 
 import msgspec
 
 from streamjobs.client.talk import Talk
 from streamjobs.core.errors import InvalidOption
-from streamjobs.core.limits import Bound, Concurrency, Limit, Rate, base_of, key_text, kind_of, limits
+from streamjobs.core.limits import (
+    Bound,
+    Concurrency,
+    KeepDead,
+    Limit,
+    Rate,
+    base_of,
+    keep_dead_text,
+    key_text,
+    kind_of,
+    limits,
+)
 from streamjobs.core.names import check_kind
 from streamjobs.operate.jobs import JobStatus
 from streamjobs.operate.stats import snapshot
-from streamjobs.protocol import intake, lanes
+from streamjobs.protocol import config, lanes, views
+from streamjobs.protocol.config import KEEP_DEAD, MAX_WAITING, OFF
 from streamjobs.protocol.keys import PARKED, QueueKeys
 
 Off = Literal["off"]
-MAX_WAITING = "max_waiting"
-"""In the place of a base: how many jobs may wait in the queue."""
+OF_QUEUES = (MAX_WAITING, KEEP_DEAD)
+"""In the place of a base: how many jobs may wait in the queue, how many dead ones are kept."""
 
 
 def changes(
@@ -26,6 +39,7 @@ def changes(
     key: str | None,
     reset: bool,
     max_waiting: int | Off | None = None,
+    keep_dead: KeepDead | Off | None = None,
 ) -> dict[str, str | None]:
     """Return what to set, by base; None is what the code says.
 
@@ -35,30 +49,37 @@ def changes(
     if kind is not None:
         check_kind(kind)
     if reset:
-        if not rate is concurrency is max_waiting is None:
+        if not rate is concurrency is max_waiting is keep_dead is None:
             raise InvalidOption(
-                "reset goes back to what the code says: give it no rate and no concurrency, nor max_waiting"
+                "reset goes back to what the code says: give it no rate and no concurrency, no max_waiting or keep_dead"
             )
         _check_key(key, kind)
-        whole: dict[str, str | None] = {MAX_WAITING: None} if kind is None else {}
+        whole: dict[str, str | None] = dict.fromkeys(OF_QUEUES) if kind is None else {}
         return whole | {base_of(letter, kind, key): None for letter in "rc"}
-    if rate is concurrency is max_waiting is None:
-        raise InvalidOption("nothing to change: give a rate, a concurrency, max_waiting, or reset")
-    found: dict[str, str | None] = {}
-    if max_waiting is not None:
-        if kind is not None or key is not None:
-            raise InvalidOption("max_waiting is for a whole queue: give no kind and no key")
-        found[MAX_WAITING] = "off" if max_waiting == "off" else str(Bound(max_waiting).max_waiting)
+    if rate is concurrency is max_waiting is keep_dead is None:
+        raise InvalidOption("nothing to change: give a rate, a concurrency, max_waiting, keep_dead, or reset")
+    found = _of_whole(max_waiting, keep_dead)
+    if found and (kind is not None or key is not None):
+        raise InvalidOption(f"{min(found)} is for a whole queue: give no kind and no key")
     for letter, value in (("r", rate), ("c", concurrency)):
-        if value == lanes.OFF:
+        if value == OFF:
             _check_key(key, kind)
-            found[base_of(letter, kind, key)] = lanes.OFF
+            found[base_of(letter, kind, key)] = OFF
         elif value is not None:
             [limit] = _checked(rate=value) if letter == "r" else _checked(concurrency=value)
             if key is not None and limit.key not in (None, key):
                 raise InvalidOption(f"key={key!r:.80} is not the key of {limit!r:.80}")
             _check_key(limit.key or key, kind)
             found[base_of(letter, kind, limit.key or key)] = limit.value
+    return found
+
+
+def _of_whole(max_waiting: int | Off | None, keep_dead: KeepDead | Off | None) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    if max_waiting is not None:
+        found[MAX_WAITING] = OFF if max_waiting == "off" else str(Bound(max_waiting).max_waiting)
+    if keep_dead is not None:
+        found[KEEP_DEAD] = OFF if keep_dead == "off" else keep_dead_text(keep_dead)
     return found
 
 
@@ -74,8 +95,8 @@ def _check_key(key: str | None, kind: str | None) -> None:
 def change(keys: QueueKeys, values: Mapping[str, str | None]) -> Talk[None]:
     """Set limits, and have those looked at who wait for them."""
     for base, value in values.items():
-        if base == MAX_WAITING:
-            yield [intake.set_max_waiting(keys, value)]
+        if base in OF_QUEUES:
+            yield [config.override(keys, base, value)]
             continue
         cursor = ""
         while True:
@@ -88,7 +109,7 @@ class LimitStatus(msgspec.Struct, frozen=True):
     """One limit of a queue, as it holds now."""
 
     limits: str
-    """`rate`, `concurrency` or `max_waiting`."""
+    """`rate`, `concurrency`, `max_waiting` or `keep_dead`."""
     kind: str
     """"" for the whole queue."""
     key: str
@@ -103,13 +124,17 @@ class LimitStatus(msgspec.Struct, frozen=True):
     by_operator: bool = False
     """Set at run time; else as the workers' code has it."""
     waiting: int = 0
-    """Jobs that wait for it; of max_waiting, that wait in the queue."""
+    """Jobs that wait for it; of max_waiting, that wait in the queue; of keep_dead, that are dead."""
+    age_ms: int = 0
+    """Of keep_dead: how long dead jobs are kept; 0 where a count is said."""
     code: str = ""
     """What the workers' code says instead, where an operator has set something; "" for nothing."""
 
     def __str__(self) -> str:
         if self.off:
             return "off"
+        if self.age_ms:
+            return str(timedelta(milliseconds=self.age_ms))
         if self.limits != "rate":
             return str(self.places)
         return f"{1_000_000 / self.interval_us:.6g}/s, burst {self.burst}"
@@ -125,7 +150,7 @@ def current(keys: QueueKeys) -> Talk[list[LimitStatus]]:
     for base, count in zip(bases, counts, strict=True):
         instead = str(_status(base, code[base], False, 0)) if base in overrides and base in code else ""
         found.append(_status(base, values[base], base in overrides, count, instead))
-    return found + (yield from _max_waiting(keys))
+    return found + (yield from _of_queue(keys))
 
 
 class Wait(msgspec.Struct, frozen=True):
@@ -179,29 +204,40 @@ def _lanes_of(status: JobStatus, bases: Iterable[str]) -> Iterator[tuple[str, st
             yield base, key_text(arguments[key])
 
 
-def _max_waiting(keys: QueueKeys) -> Talk[list[LimitStatus]]:
-    [(by_operator, code)] = yield [intake.max_waiting(keys)]
-    value = by_operator or code
-    if not value:
-        return []
-    now = yield from snapshot(keys.namespace, [keys.queue])
-    off = value == intake.OFF
-    return [
-        LimitStatus(
-            MAX_WAITING,
-            "",
-            "",
-            places=0 if off else int(value),
-            off=off,
-            by_operator=bool(by_operator),
-            waiting=now.queues[0].waiting,
-            code=code if by_operator else "",
-        )
-    ]
+def _of_queue(keys: QueueKeys) -> Talk[list[LimitStatus]]:
+    found = []
+    said = yield [config.said(keys, name) for name in OF_QUEUES]
+    for name, (by_operator, code) in zip(OF_QUEUES, said, strict=True):
+        if not (value := by_operator or code):
+            continue
+        if name == MAX_WAITING:
+            now = yield from snapshot(keys.namespace, [keys.queue])
+            count = now.queues[0].waiting
+        else:
+            [count] = yield [views.length(keys.dead)]
+        instead = str(_of_whole_queue(name, code)) if by_operator and code else ""
+        found.append(_of_whole_queue(name, value, by_operator=bool(by_operator), waiting=count, code=instead))
+    return found
+
+
+def _of_whole_queue(
+    name: str, value: str, *, by_operator: bool = False, waiting: int = 0, code: str = ""
+) -> LimitStatus:
+    return LimitStatus(
+        name,
+        "",
+        "",
+        places=int(value) if value.isdigit() else 0,
+        off=value == OFF,
+        by_operator=by_operator,
+        waiting=waiting,
+        age_ms=int(value[:-2]) if value.endswith("ms") else 0,
+        code=code,
+    )
 
 
 def _status(base: str, value: str, by_operator: bool, waiting: int, code: str = "") -> LimitStatus:
-    first, _, interval = ("0", "", "") if value == lanes.OFF else value.partition(" ")
+    first, _, interval = ("0", "", "") if value == OFF else value.partition(" ")
     rate = base.startswith("r")
     return LimitStatus(
         "rate" if rate else "concurrency",
@@ -210,7 +246,7 @@ def _status(base: str, value: str, by_operator: bool, waiting: int, code: str = 
         places=0 if rate else int(first),
         burst=int(first) if rate else 0,
         interval_us=int(interval or 0),
-        off=value == lanes.OFF,
+        off=value == OFF,
         by_operator=by_operator,
         waiting=waiting,
         code=code,

@@ -64,11 +64,11 @@ def _tried(key: str, attempts: Attempts) -> Talk[list[str]]:
         marked = not isinstance(reply, StreamJobsError)
         if _denied(reply):
             return ["SET"]
-    apart = {"DEL"} if marked else {"DEL", *protocol.MAKING}
+    apart = () if marked else protocol.MAKING
     refused = yield from _refused({what: words for what, words in attempts.items() if what not in apart})
     if marked:
-        [reply] = yield Leniently([protocol.unmark(key)])
-        refused += ["DEL"] if "DEL" in attempts and _denied(reply) else []
+        # Where that is refused, it goes by itself.
+        yield Leniently([protocol.unmark(key)])
     return refused
 
 

@@ -97,6 +97,13 @@ def _status(name: str, seen_ms: int, queues: Sequence[str], told: workers.Told, 
     )
 
 
+def started_ms(namespace: str, worker: str, job_id: str) -> Talk[int]:
+    """Read when a worker began a job that it runs, by the server's clock; 0 where it has not told."""
+    [told] = yield [workers.told(namespace, worker)]
+    jobs = told.note.jobs if told.note else ()
+    return next((one.started_ms for one in jobs if one.id == job_id), 0)
+
+
 def find(found: Sequence[WorkerStatus], name: str) -> WorkerStatus:
     """Return a worker by its name, or by a part of it that no other has.
 

@@ -14,7 +14,7 @@ from streamjobs.core.limits import Bound
 from streamjobs.core.meter import Meter
 from streamjobs.core.retry import Exponential
 from streamjobs.producer.batching import Lane, Sending, Shipment, Shipped
-from streamjobs.protocol import intake
+from streamjobs.protocol import config, intake
 from streamjobs.protocol.calls import Request
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.protocol.secrets import Secrets, declare
@@ -103,7 +103,7 @@ class Sender(Generic[H]):
                 self._unannounced |= names
         for name, bound in list(self._bounds.items()):
             if bound.max_waiting and name in self._queues and self._declared.get(name) != bound:
-                [reply] = yield Leniently([intake.declare_max_waiting(self._queues[name], bound.max_waiting)])
+                [reply] = yield Leniently([config.declare(self._queues[name], config.MAX_WAITING, bound.max_waiting)])
                 if not isinstance(reply, StreamJobsError):
                     self._declared[name] = bound
 

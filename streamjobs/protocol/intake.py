@@ -14,10 +14,7 @@ DEDUPE_TTL_MS = 7 * 86_400_000
 """A dedupe key lives this long beyond its job's run_after; the server extends it while the job lives."""
 MAX_BATCH_JOBS = 500
 MAX_BATCH_BYTES = 1024 * 1024
-OFF = "off"
-"""Set in place of a maximum: there is none, whatever the code says."""
 _FULL = "full:"
-_SET, _CODE = "max_waiting", "max_waiting:code"
 
 
 class BatchRefused(Unavailable):
@@ -128,20 +125,3 @@ def _key_ttl_ms(meta: Meta) -> int:
 def announce(namespace: str, names: Sequence[str]) -> Command[int]:
     """Add queue names to the set that `queue list` and `stats` read."""
     return Command(["SADD", queues(namespace), *names], int)
-
-
-def declare_max_waiting(keys: QueueKeys, most: int) -> Command[int]:
-    """Say how many jobs may wait in a queue, as the code has it: all producers are held to it."""
-    return Command(["HSET", keys.config, _CODE, most], int)
-
-
-def set_max_waiting(keys: QueueKeys, value: str | None) -> Command[int]:
-    """Set how many jobs may wait at run time, OFF for any number; None for what the code says."""
-    return Command(["HDEL", keys.config, _SET] if value is None else ["HSET", keys.config, _SET, value], int)
-
-
-def max_waiting(keys: QueueKeys) -> Command[tuple[str, str]]:
-    """Read how many jobs may wait: as set at run time, and as the code has it; "" where it is not said."""
-    return Command(
-        ["HMGET", keys.config, _SET, _CODE], lambda raw: ((raw[0] or b"").decode(), (raw[1] or b"").decode())
-    )

@@ -161,6 +161,14 @@ class QueueKeys:
     def result(self, local_id: str) -> str:
         return f"{self.base}result:{local_id}"
 
+    def promise(self, job_id: str, entry: str, at_ms: int) -> str:
+        """What came of a promise that a dead job, here or elsewhere, begins anew in this queue."""
+        return f"{self.base}promise:{job_id}/{entry}/{at_ms}"
+
+    def became(self, local_id: str) -> str:
+        """As which job a dead one of this queue began anew."""
+        return f"{self.base}became:{local_id}"
+
     def job_id(self, local_id: str) -> str:
         """Return the public id of a job of this partition."""
         return f"{self.tag}:{local_id}"
@@ -205,8 +213,8 @@ _KINDS = {
     "tats": "zset",
     "limits": "hash",
 }
-_PREFIXES = ("dedupe:", "once:", "producer:", "result:", "metrics:")
-EXPIRING = {"dedupe", "once", "producer", "promoter", "result", "metrics", "worker"}
+_PREFIXES = ("dedupe:", "once:", "producer:", "result:", "promise:", "became:", "metrics:")
+EXPIRING = {"dedupe", "once", "producer", "promoter", "result", "promise", "became", "metrics", "worker"}
 """Kinds of keys that would pile up for ever, one per job or per minute, without a TTL."""
 _KEY = re.compile(
     r"[A-Za-z0-9_.-]{1,64}:"

@@ -13,8 +13,6 @@ from streamjobs.protocol.keys import QueueKeys
 GO = "GO"
 PARKED = "PARKED"
 LOST = "LOST"
-OFF = "off"
-"""Set in place of a limit: there is none, whatever the code says."""
 OVERRIDE = "limit:"
 """The fields of `config` that begin so are limits set at run time."""
 

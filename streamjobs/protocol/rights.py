@@ -35,8 +35,8 @@ def unmark(key: str) -> Command[int]:
 
 
 def attempts(rights: Rights, keys: QueueKeys, key: str) -> dict[str, list[Word]]:
-    """Return each command of these rights as words that have no effect on `key`, a text or not there, but DEL."""
-    return {name: _words(name, {"KEY": key, "CHANNEL": keys.done}) for name in sorted(rights.commands)}
+    """Return each command of these rights as words that have no effect on `key`, a text or not there."""
+    return {name: _words(name, {"KEY": key, "GONE": f"{key}:gone", "CHANNEL": keys.done}) for name in sorted(rights.commands)}
 
 
 def trial(words: Sequence[Word]) -> Command[None]:
@@ -72,6 +72,7 @@ _FORMS = {
     "PING": "",
     "TIME": "",
     "BLPOP": "KEY -1",
+    "DEL": "GONE",
     "HDEL": "KEY f",
     "HEXISTS": "KEY f",
     "HGET": "KEY f",
@@ -87,6 +88,7 @@ _FORMS = {
     "SRANDMEMBER": "KEY 1",
     "SUBSCRIBE": "CHANNEL",
     "SREM": "KEY m",
+    "UNLINK": "GONE",
     "XACK": f"KEY {GROUP} 0-1",
     "XADD": "KEY 1-1 f v",
     "XCLAIM": f"KEY {GROUP} probe 0 0-1 JUSTID",
@@ -106,6 +108,7 @@ _FORMS = {
     "ZRANGE": "KEY 0 0",
     "ZRANGEBYLEX": "KEY - +",
     "ZRANGEBYSCORE": "KEY 0 1",
+    "ZRANK": "KEY m",
     "ZREM": "KEY m",
     "ZSCORE": "KEY m",
 }

@@ -1,4 +1,4 @@
-"""What workers and operators say beside claiming and settling: promote, lookup, replay, purge, config."""
+"""What workers and operators say beside claiming and settling: promote, reschedule, lookup, pause; what they read."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 
 from streamjobs.protocol.calls import Call, Command, Word
-from streamjobs.protocol.intake import DEDUPE_TTL_MS
 from streamjobs.protocol.keys import GROUP, QueueKeys
 from streamjobs.protocol.leases import KeyTable
 
@@ -25,28 +24,6 @@ class Promoted(msgspec.Struct, frozen=True):
     """The server's time."""
     woken: int = 0
     """How many waited in a lane and may go on: they are to be taken like what was given back."""
-
-
-class Replay(msgspec.Struct, frozen=True):
-    """One dead job to put back; `body` replaces its arguments where it is not None."""
-
-    entry: str
-    job: str
-    meta: bytes
-    dedupe_key: str = ""
-    body: bytes | None = None
-    window_ms: int = 0
-    """How long it then holds its dedupe key, whatever becomes of it; 0: until it has ended."""
-    newer: int | None = None
-    """How many of its starts took newer arguments; None for a job that takes none."""
-
-
-class Purge(msgspec.Struct, frozen=True):
-    """One dead job to delete; a dedupe key that outlived it goes too."""
-
-    entry: str
-    job: str
-    dedupe_key: str = ""
 
 
 def promote(
@@ -93,36 +70,17 @@ def wait_for_bell(bells: Sequence[str], seconds: float) -> Command[str | None]:
 def lookup(keys: QueueKeys, job: str) -> Call[dict[str, bytes]]:
     """Find a job wherever it is; the fields are those of lua/lookup.lua."""
     named = [keys.stream, keys.ids, keys.moved, keys.scheduled, keys.retries, keys.bodies, keys.dead]
-    named += [keys.dead_ids, keys.result(job), keys.suspects, keys.latest]
+    named += [keys.dead_ids, keys.result(job), keys.suspects, keys.latest, keys.became(job)]
     return Call("lookup", named, [job], _fields)
 
 
 def _fields(raw: Sequence[Any]) -> dict[str, bytes]:
     return {
-        raw[i].decode(): str(raw[i + 1]).encode() if isinstance(raw[i + 1], int) else raw[i + 1]
+        raw[i].decode("utf-8", "surrogateescape"): str(raw[i + 1]).encode()
+        if isinstance(raw[i + 1], int)
+        else raw[i + 1]
         for i in range(0, len(raw), 2)
     }
-
-
-def replay(keys: QueueKeys, items: Sequence[Replay], clock: str = "") -> Call[list[str]]:
-    """Put dead jobs back; per job OK, GONE, or the id of the job that holds its dedupe key."""
-    table = KeyTable(keys.stream, keys.dead, keys.dead_ids, keys.moved, keys.totals, keys.metrics, keys.latest)
-    words: list[Word] = [clock]
-    for item in items:
-        key = table.position(keys.dedupe(item.dedupe_key) if item.dedupe_key else "")
-        body = b"=" if item.body is None else b"!" + item.body
-        words += (item.entry, item.job, item.meta, body, key, item.window_ms or DEDUPE_TTL_MS)
-        words.append("" if item.newer is None else item.newer)
-    return Call("replay", table.keys, words, lambda raw: [word.decode() for word in raw])
-
-
-def purge(keys: QueueKeys, items: Sequence[Purge], clock: str = "") -> Call[list[str]]:
-    """Delete dead jobs; per job OK or GONE."""
-    table = KeyTable(keys.dead, keys.dead_ids, keys.totals, keys.metrics)
-    words: list[Word] = [clock]
-    for item in items:
-        words += (item.entry, item.job, table.position(keys.dedupe(item.dedupe_key) if item.dedupe_key else ""))
-    return Call("purge", table.keys, words, lambda raw: [word.decode() for word in raw])
 
 
 def pause(keys: QueueKeys) -> Call[bool]:

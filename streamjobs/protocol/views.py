@@ -97,7 +97,8 @@ def dead_rows(keys: QueueKeys, newest: str, oldest: str, most: int) -> Command[l
 
 
 def _fields(flat: Sequence[bytes]) -> dict[str, bytes]:
-    return {name.decode("utf-8", "replace"): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
+    # Names that somebody else gave may be any bytes.
+    return {name.decode("utf-8", "surrogateescape"): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
 
 
 def holder(keys: QueueKeys, dedupe_key: str) -> Command[str]:

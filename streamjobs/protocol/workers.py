@@ -57,7 +57,7 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
     rss_bytes: int = 0
     """0 where the system does not tell."""
     lag_ms: int = 0
-    """The longest that its event loop was late in the last seconds."""
+    """The longest that its event loop was late, in the last minute at most."""
 
 
 class Told(msgspec.Struct, frozen=True):

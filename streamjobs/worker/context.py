@@ -67,13 +67,14 @@ class Context(Generic[S]):
 
     @property
     def idempotency_key(self) -> str:
-        """A key for downstream calls: the same over retries, takeovers and replays of this job.
+        """A key for downstream calls: the same over retries, takeovers and replays of this job, also into another
+        queue; but not over one that was asked for a new key.
 
         Where newer arguments have replaced those of an earlier start, it is another one, for it stands for
         another effect: the job's id, `+`, and how often.
         """
-        newer = self._execution.newer
-        return f"{self._execution.job_id}+{newer}" if newer else self._execution.job_id
+        newer, own = self._execution.newer, self._execution.meta.idempotency_key or self._execution.job_id
+        return f"{own}+{newer}" if newer else own
 
     @property
     def headers(self) -> dict[str, str]:

@@ -52,11 +52,12 @@ def clean(text: str) -> str:
 
 def _history(execution: Execution, last: Attempt | None) -> tuple[Attempt, ...]:
     """Return the last attempts: those that meta tells of, the starts that ended in a crash, and the last."""
+    starts = execution.claim.starts.split()
     crashes = []
-    for start in execution.claim.starts.split():
+    for number, start in enumerate(starts, execution.attempt - len(starts)):
         worker, _, when = start.rpartition("@")
         at = when.partition("/")[0]
-        crashes.append(Attempt(int(at) if at.isdigit() else 0, 0, "the process died", "crash", worker))
+        crashes.append(Attempt(int(at) if at.isdigit() else 0, max(0, number), "the process died", "crash", worker))
     return (*execution.meta.history, *crashes, *([last] if last else []))[-HISTORY_LENGTH:]
 
 

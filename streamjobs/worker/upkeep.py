@@ -1,19 +1,27 @@
-"""What a worker does once a minute: announce queues and what its code says of them, and forget consumers and limits
-that are gone.
+"""What a worker does once a minute: announce queues and what its code says of them, forget consumers and limits that
+are gone, and delete dead jobs where no more are to be kept.
 """
 
+import logging
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from streamjobs.core.errors import StreamJobsError
-from streamjobs.core.limits import Bound, kind_of
+from streamjobs.core.limits import Bound, keep_dead_text, kind_of
 from streamjobs.core.registry import Handler
-from streamjobs.protocol import intake, lanes, leases, secrets, upkeep
+from streamjobs.protocol import config, intake, lanes, leases, letters, secrets, upkeep
 from streamjobs.protocol.calls import Command
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.station import Station
 
+log = logging.getLogger("streamjobs.worker")
+
 EVERY_S = 60.0
+TRIM_STEPS = 20
+"""Calls in one round, of 500 dead jobs each."""
+TRIM_AGAIN_S = 1.0
+"""Where there are more to delete than one round does, so that others come between."""
 GONE_AFTER_MS = 600_000
 """A live worker shows itself every few seconds."""
 
@@ -36,14 +44,41 @@ class Upkeep:
         """Do one round."""
         if names := [queue.keys.queue for queue in self._queues]:
             await self._executor.run(intake.announce(self._namespace, names))
+        more = False
         for queue in self._queues:
-            if (bound := self._bounds.get(queue.keys.queue)) and bound.max_waiting:
-                await self._executor.run(intake.declare_max_waiting(queue.keys, bound.max_waiting))
-            if self._secrets:
-                await self._executor.run(secrets.declare(queue.keys, self._secrets))
+            await self._declare(queue)
             await self._forget(queue)
             await self._drop_limits(queue)
-        return EVERY_S
+            more = await self._trim(queue) or more
+        return TRIM_AGAIN_S if more else EVERY_S
+
+    async def _declare(self, queue: WorkerQueue) -> None:
+        """Say what the code has: it holds for all."""
+        bound = self._bounds.get(queue.keys.queue, Bound())
+        if bound.max_waiting:
+            await self._executor.run(config.declare(queue.keys, config.MAX_WAITING, bound.max_waiting))
+        if bound.keep_dead:
+            await self._executor.run(config.declare(queue.keys, config.KEEP_DEAD, keep_dead_text(bound.keep_dead)))
+        if self._secrets:
+            await self._executor.run(secrets.declare(queue.keys, self._secrets))
+
+    async def _trim(self, queue: WorkerQueue) -> bool:
+        """Delete the oldest dead jobs where no more are to be kept, and say so; return whether there are more."""
+        deleted, kept = 0, ""
+        try:
+            for _ in range(TRIM_STEPS):
+                trimmed = await self._executor.run(letters.trim(queue.keys))
+                deleted, kept = deleted + trimmed.deleted, trimmed.kept
+                if not trimmed.more:
+                    return False
+            return True
+        finally:
+            if deleted:
+                name, most = queue.keys.queue, kept if kept.isdigit() else timedelta(milliseconds=int(kept[:-2]))
+                log.warning(
+                    "queue %s: the %d oldest dead jobs were deleted: keep_dead is %s", name, deleted, most,
+                    extra={"queue": name},
+                )  # fmt: skip
 
     async def _drop_limits(self, queue: WorkerQueue) -> None:
         """Forget limits of our kinds that the code has no more: who waits for them goes on when they are looked at."""

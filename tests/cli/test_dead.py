@@ -1,10 +1,12 @@
 """dead: what died is listed, grouped, shown, replayed and purged; nothing is touched without a word."""
 
+import re
+
 import pytest
 
 from streamjobs.client import Connections
 from streamjobs.core import failpoints
-from streamjobs.operate import dead as operate
+from streamjobs.operate import batches, scan
 from streamjobs.protocol.calls import Command
 from tests.cli.support import Line, error_line
 
@@ -12,7 +14,7 @@ from tests.cli.support import Line, error_line
 @pytest.fixture
 def died(line: Line) -> Line:
     """A command line whose queues hold 3 dead of one kind and 2 of another."""
-    for text in ("one", "two", "three"):
+    for text in ("user 1", "user 2", "user 3"):
         line.enqueue("tests.fail", text)
     for n in ("1", "2"):
         line.enqueue("tests.refuse", n)
@@ -34,6 +36,36 @@ def test_list_shows_the_newest_first(died: Line) -> None:
     }
 
 
+def test_list_goes_on_where_the_last_one_ended(died: Line) -> None:
+    whole = ids(died)
+    found: list[str] = []
+    after: list[str] = []
+    while True:
+        page = died.json("dead", "list", "--limit", "2", *after)
+        found += [job["id"] for job in page["jobs"]]
+        if page["next"] is None:
+            break
+        after = ["--after", page["next"]]
+
+    assert found == whole
+    shown = died("dead", "list", "--limit", "2")
+    assert len(shown.stdout.splitlines()) == 3
+    assert re.fullmatch(r"there are more: --after \d+-\d+@\w+\n", shown.stderr)
+    rest = died("dead", "list", *shown.stderr.split()[3:])
+    assert (len(rest.stdout.splitlines()), rest.stderr) == (4, "")
+
+
+def test_list_stops_at_100_without_a_limit(line: Line) -> None:
+    line("enqueue", "tests.fail", "--count", "103")
+    line.work()
+
+    first = line.json("dead", "list")
+
+    assert len(first["jobs"]) == 100
+    assert len(line.json("dead", "list", "--after", first["next"])["jobs"]) == 3
+    assert len(ids(line, "--limit", "1000")) == 103
+
+
 def test_list_is_a_table_for_people(died: Line) -> None:
     shown = died("dead", "list", "-Q", "math").stdout.splitlines()
 
@@ -53,8 +85,21 @@ def test_list_is_a_table_for_people(died: Line) -> None:
         (["--kind", "tests.fail", "--kind", "tests.refuse"], 5),
         (["--reason", "permanent"], 2),
         (["--error", "ValueError"], 3),
-        (["--error", "two"], 1),
+        (["--error", "user 2"], 1),
+        (["--error", "ValueError: user N"], 3),
+        (["--class", "validation"], 3),
+        (["--class", "validation", "--class", "bug"], 3),
+        (["--class", "no such"], 0),
+        (["--where", "text=user 2"], 1),
+        (["--where", "n=2"], 1),
+        (["--where", "n=2", "--where", "text=x"], 0),
+        (["--where", "n="], 0),
         (["--since", "1h"], 5),
+        (["--since", "9" * 400], 5),
+        (["--since", "0001-01-01T00:00:00Z"], 5),
+        (["--until", "9" * 400], 0),
+        (["--until", "0001-01-01T00:00:00Z"], 0),
+        (["--until", "1970-01-01T00:00:00Z"], 0),
         (["--since", "2100-01-01T00:00:00Z"], 0),
         (["--until", "1h"], 0),
         (["--until", "2100-01-01T00:00:00Z"], 5),
@@ -77,6 +122,17 @@ def test_selections(died: Line, words: list[str], count: int) -> None:
         (["--limit", "-1"], 2, "--limit"),
         (["--limit", "0"], 2, "0: use 1 or more"),
         (["-Q", "math", "--id", "default:1-0"], 2, "not of the queue"),
+        (["--id", "math:1-0", "--limit", "1"], 2, "leave out --limit"),
+        (["--id", "math:1-0", "--after", "1-0@math"], 2, "leave out --limit and --after"),
+        (["--id", "math:99999999999999-0"], 4, "no such job"),
+        (["--where", "n"], 2, "'n': expected NAME=VALUE"),
+        (["--where", "=2"], 2, "'=2': expected NAME=VALUE"),
+        (["--since", "1h", "--until", "2h"], 2, "--since is later than --until"),
+        (["--since", "2030-01-31"], 2, "has no time zone"),
+        (["--until", "-5"], 2, "--until"),
+        (["--after", "there"], 2, "'there' is no place in a list"),
+        (["--after", "1-0"], 2, "'1-0' is no place in a list"),
+        (["--after", "1-0;FLUSHALL@math"], 2, "is no place in a list"),
     ],
 )
 def test_bad_selections(died: Line, words: list[str], code: int, said: str) -> None:
@@ -90,21 +146,24 @@ def test_groups_say_what_died_alike(died: Line) -> None:
         (3, "default", "tests.fail", "exhausted", "ValueError"),
         (2, "math", "tests.refuse", "permanent", "Permanent"),
     ]
+    assert [group["error"] for group in groups] == ["ValueError: user N", "Permanent: refused N"]
+    assert [group["newest"] for group in groups] == [ids(died, "--limit", "1", "-Q", q)[0] for q in ("default", "math")]
+    shown = died("dead", "groups", "-Q", "default").stdout
+    assert "ValueError (validation): user N" in shown
     shown = died("dead", "groups").stdout
-    assert "ValueError (validation)" in shown
     assert shown.splitlines()[0].split() == ["COUNT", "QUEUE", "KIND", "REASON", "ERROR", "FIRST", "LAST"]
 
 
 def test_show_has_arguments_and_history(died: Line) -> None:
-    [job] = ids(died, "--error", "two")
+    [job] = ids(died, "--error", "user 2")
 
     found = died.json("dead", "show", job)
 
-    assert (found["args"], found["replayable"]) == ({"text": "two"}, True)
-    assert [attempt["error"] for attempt in found["history"]] == ["ValueError: two"]
+    assert (found["args"], found["replayable"], found["why"]) == ({"text": "user 2"}, True, None)
+    assert [attempt["error"] for attempt in found["history"]] == ["ValueError: user 2"]
     shown = died("dead", "show", job).stdout
-    assert '{"text":"two"}' in shown
-    assert "replayable" in shown
+    assert '{"text":"user 2"}' in shown
+    assert "replayable  yes\n" in shown
 
 
 def test_replay_without_yes_is_refused_off_a_terminal(died: Line) -> None:
@@ -118,7 +177,9 @@ def test_replay_without_yes_is_refused_off_a_terminal(died: Line) -> None:
 def test_dry_run_says_what_would_be_done(died: Line) -> None:
     said = died("dead", "replay", "--error", "ValueError", "--dry-run").stdout
 
-    assert said == "would replay 3 jobs of default, math; 2 skipped: other error\n"
+    assert re.sub(r"\d+s ago( to 0s ago)?", "0s ago", said) == (
+        "would replay 3 jobs of default, math, died 0s ago; 2 skipped: other error\n"
+    )
     assert died.json("dead", "replay", "--dry-run") == {
         "schema": "streamjobs.dead.replay",
         "version": 1,
@@ -126,6 +187,7 @@ def test_dry_run_says_what_would_be_done(died: Line) -> None:
         "jobs": 5,
         "conflicts": [],
         "gone": 0,
+        "left": [],
     }
     assert len(ids(died)) == 5
 
@@ -175,7 +237,7 @@ def test_case_E3_replay_says_who_holds_the_key(line: Line) -> None:
 
 def test_purged_jobs_are_gone(died: Line) -> None:
     assert "--yes" in error_line(died("dead", "purge", "-Q", "math", exit=5))
-    assert died("dead", "purge", "-Q", "math", "--dry-run").stdout == "would purge 2 jobs of math\n"
+    assert died("dead", "purge", "-Q", "math", "--dry-run").stdout.startswith("would purge 2 jobs of math, died ")
 
     assert died("dead", "purge", "-Q", "math", "--yes").stdout == "purged 2 jobs of math\n"
 
@@ -212,8 +274,8 @@ def test_case_J4_a_killed_replay_leaves_each_job_in_one_place(died: Line, name: 
 
 
 def test_many_are_replayed_in_bounded_batches(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operate, "PAGE", 7)
-    monkeypatch.setattr(operate, "MOST", 10)
+    monkeypatch.setattr(scan, "PAGE", 7)
+    monkeypatch.setattr(batches, "MOST", 10)
     line("enqueue", "tests.fail", "--count", "64")
     line.work()
 

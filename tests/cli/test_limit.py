@@ -54,6 +54,38 @@ def test_a_queue_that_is_not_there_is_not_limited(line: Line) -> None:
     assert "there is none" in error_line(line("queue", "limit", "nothing", "--concurrency", "1", exit=4))
 
 
+def test_how_many_dead_jobs_are_kept_is_set_and_reset(line: Line, queue: str) -> None:
+    line("queue", "limit", queue, "--keep-dead", "30d")
+    shown = line("queue", "limit", queue).stdout.splitlines()[1]
+    assert shown.split() == ["keep_dead", "all", "30", "days,", "0:00:00", "operator", "0"]
+
+    line("queue", "limit", queue, "--keep-dead", "10000")
+    [one] = line.json("queue", "limit", queue)["limits"]
+    assert (one["limits"], one["places"], one["age_ms"], one["off"]) == ("keep_dead", 10_000, 0, False)
+
+    line("queue", "limit", queue, "--keep-dead", "off")
+    assert line.json("queue", "limit", queue)["limits"][0]["off"]
+    assert "has no limits" in line("queue", "limit", queue, "--reset").stderr
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("0", "use 1 or more"),
+        ("-1", "--keep-dead"),
+        ("30x", "use a number of jobs, a duration with its unit such as 30d, or off"),
+        ("d", "use a number of jobs"),
+        ("1.5", "'1.5' is not a whole number"),
+        ("10s", "keep_dead"),
+        ("9" * 400 + "d", "use a number of jobs"),
+        ("10000000000", "keep_dead"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(line: Line, queue: str, value: str, says: str) -> None:
+    assert says in error_line(line("queue", "limit", queue, "--keep-dead", value, exit=2))
+    assert "has no limits" in line("queue", "limit", queue).stderr
+
+
 def test_a_maximum_is_set_lifted_and_reset(line: Line, queue: str) -> None:
     line("queue", "limit", queue, "--max-waiting", "1")
 

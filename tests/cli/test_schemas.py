@@ -33,6 +33,9 @@ def documents(line: Line) -> list[dict[str, Any]]:
     found += [line.json("dead", "list"), line.json("dead", "groups")]
     found.append(line.json("dead", "replay", "--dry-run"))
     found.append(line.json("dead", "replay", "--yes", exit=5))
+    exported = line("dead", "export").stdout
+    found += [json.loads(text) for text in exported.splitlines()]
+    found.append(line.json("dead", "import", "-", stdin=exported))
     found.append(line.json("dead", "purge", "--dry-run"))
     found.append(line.json("dead", "purge", "--yes"))
     found.append(line.json("job", "show", dead))

@@ -53,7 +53,8 @@ def test_yes_does_it(died: Line) -> None:
     code, shown = on_terminal(died, "dead", "replay", "-Q", "default", answer="y\n")
 
     assert code == 0
-    assert "replay 2 jobs of default? [y/N]" in shown
+    assert "replay 2 jobs of default, died " in shown
+    assert " ago? [y/N]" in shown
     assert "replayed 2 jobs of default" in shown
     assert dead(died) == 0
 

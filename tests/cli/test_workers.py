@@ -145,6 +145,12 @@ def test_a_worker_takes_orders(line: Line, crew: Crew, monkeypatch: pytest.Monke
     monkeypatch.setattr("streamjobs.worker.report.EVERY_S", 0.05)
     app = StreamJobs(line.url, namespace=line.namespace)
     app.job(name="none", queue="web")(lambda: None)
+    go_on = threading.Event()
+
+    @app.job(name="waits", queue="web")
+    def waits() -> None:
+        go_on.wait(20)
+
     documents = []
 
     def body(worker: Worker) -> None:
@@ -153,6 +159,11 @@ def test_a_worker_takes_orders(line: Line, crew: Crew, monkeypatch: pytest.Monke
             pass
         documents.append(line.json("workers", "list"))
         documents.append(line.json("workers", "show", name))
+        job = app.send_sync("waits", queue="web").id
+        while not line.json("job", "show", job)["started"]:
+            pass
+        assert re.search(r"started +20.* \(\ds ago\)", line("job", "show", job).stdout)
+        go_on.set()
         assert line("workers", "quiet", name).stdout == f"{name} is quiet\n"
         assert worker.state == "quiet"
         assert line("workers", "quiet", name, "--undo").stdout == f"{name} is running\n"

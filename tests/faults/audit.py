@@ -11,10 +11,9 @@ from streamjobs.core.errors import StreamJobsError
 from streamjobs.operate.jobs import read_meta
 from streamjobs.protocol import views
 from streamjobs.protocol.calls import Command
-from streamjobs.protocol.keys import GROUP, QueueKeys, describe
+from streamjobs.protocol.keys import EXPIRING, GROUP, QueueKeys, describe
 from tests.faults.history import digest
 
-EXPIRING = {"dedupe", "once", "producer", "promoter", "result", "metrics", "worker"}
 PAGE = 1000
 
 

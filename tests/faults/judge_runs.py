@@ -185,7 +185,8 @@ def identity(evidence: Evidence) -> Iterator[Finding]:
         if came != went:
             text = f"{tag}: enqueued + replayed = {came}, done + dead + cancelled + live = {went}: {totals}"
             yield Finding("I19", "", text)
-        if count["dead"] != count["replayed"] + count["purged"] + rows:
+        left = count["replayed"] + count["purged"] + count["handed"] + count["trimmed"]
+        if count["dead"] + count["restored"] != left + rows:
             yield Finding("I19", "", f"{tag}: dead = {count['dead']}, and {rows} rows: {totals}")
 
 

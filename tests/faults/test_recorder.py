@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from streamjobs import Context, Permanent, Retry, StreamJobs, WorkerOptions
+from streamjobs.client.talk import talk
 from streamjobs.core.errors import OutcomeUnknown, Unavailable
 from streamjobs.core.job import Claim
 from streamjobs.core.retry import Fixed
-from streamjobs.operate import dead
-from streamjobs.protocol import leases, settle, upkeep
+from streamjobs.operate.replay import replay
+from streamjobs.operate.scan import Named
+from streamjobs.operate.selection import Selection
+from streamjobs.protocol import leases, letters, settle
 from streamjobs.protocol.calls import Call, Command
 from streamjobs.protocol.keys import QueueKeys
 from tests.faults import history, moves
@@ -121,9 +124,8 @@ async def test_an_operators_moves_are_seen(app: StreamJobs, recorder: Recorder, 
 
 
 def _replay(app: StreamJobs, job_id: str) -> None:
-    executor = app.connections.sync()
-    [found] = dead.Dead(executor, [QueueKeys(app.namespace, "default")], dead.Selection()).find([job_id], app.namespace)
-    assert sum(one.done for one in dead.replay(executor, app.namespace, [found])) == 1
+    named = Named(app.namespace, [job_id], Selection())
+    assert talk(app.connections.sync(), replay(app.namespace, named)).done == 1
 
 
 async def test_what_is_left_on_the_server_is_seen(app: StreamJobs, recorder: Recorder, tmp_path: Path) -> None:
@@ -203,9 +205,9 @@ OWNER = settle.Ending(b"5-0", 2, "d4-0", "key", 1000, b"{}")
         (leases.renew(KEYS, "me", [leases.Renewal(b"5-0", 2, "d4-0", "k")]), {}, [("d4-0", "5-0", 2, "OK", 0)]),
         (leases.release(KEYS, "me", 900, [leases.Giveback(b"5-0", 2, 1)]), {}, [("", "5-0", 2, "OK", 0)]),
         (leases.suspect(KEYS, "me", [Claim(b"5-0", b"a", b"", b"", 2)]), {}, [("", "5-0", 2, "OK", 0)]),
-        (upkeep.replay(KEYS, [upkeep.Replay("9-0", "d4-0", b"{}")]), ["GONE"], [("d4-0", "", 0, "GONE", 0)]),
-        (upkeep.purge(KEYS, [upkeep.Purge("9-0", "d4-0")]), ["OK"], [("d4-0", "", 0, "OK", 0)]),
-        (upkeep.purge(KEYS, [upkeep.Purge("9-0", "d4-0")]), Unavailable("not done"), []),
+        (letters.replay(KEYS, [letters.Replay("9-0", "d4-0", b"{}")]), ["GONE"], [("d4-0", "", 0, "GONE", 0)]),
+        (letters.purge(KEYS, [letters.Purge("9-0", "d4-0")]), ["OK"], [("d4-0", "", 0, "OK", 0)]),
+        (letters.purge(KEYS, [letters.Purge("9-0", "d4-0")]), Unavailable("not done"), []),
     ],
     ids=lambda value: getattr(value, "script", ""),
 )

@@ -91,6 +91,8 @@ def test_what_waits_for_a_limit_waits(joined: Store) -> None:
 
     assert ids(found) == names[1:]
     assert [one.place for one in found.jobs] == ["parked", "stream"]
+    # However many are parked, who asks for running ones does not look at them.
+    assert listing(joined, Live.RUNNING).looked == 1
 
 
 def test_the_jobs_of_a_paused_queue_wait(joined: Store) -> None:

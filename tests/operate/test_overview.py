@@ -8,7 +8,7 @@ from streamjobs.client.talk import talk
 from streamjobs.core.errors import NotFound
 from streamjobs.operate import overview as operate
 from streamjobs.operate.overview import Overview
-from streamjobs.protocol import intake, upkeep, workers
+from streamjobs.protocol import config, intake, upkeep, workers
 from streamjobs.protocol.calls import Request
 from streamjobs.protocol.workers import Note
 from tests.operate.driven import driven
@@ -46,11 +46,11 @@ def test_all_of_it_is_there(joined: Store) -> None:
 
 
 def test_a_maximum_of_the_code_is_told_beside_the_operators(joined: Store) -> None:
-    joined.run(intake.declare_max_waiting(joined.keys, 7))
+    joined.run(config.declare(joined.keys, config.MAX_WAITING, 7))
     [limit] = overview(joined).limits
     assert (limit.places, limit.code) == (7, "")
 
-    joined.run(intake.set_max_waiting(joined.keys, "9"))
+    joined.run(config.override(joined.keys, config.MAX_WAITING, "9"))
 
     [limit] = overview(joined).limits
     assert (limit.places, limit.by_operator, limit.code) == (9, True, "7")

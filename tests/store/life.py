@@ -11,7 +11,21 @@ from streamjobs.core.codec import encode_meta
 from streamjobs.core.cron import Cron, Due, Every, Turn
 from streamjobs.core.histogram import bucket
 from streamjobs.core.job import Claim, Job, Meta
-from streamjobs.protocol import crons, effects, intake, lanes, leases, metrics, queues, server, settle, upkeep, workers
+from streamjobs.protocol import (
+    config,
+    crons,
+    effects,
+    intake,
+    lanes,
+    leases,
+    letters,
+    metrics,
+    queues,
+    server,
+    settle,
+    upkeep,
+    workers,
+)  # fmt: skip
 from streamjobs.protocol.calls import Call, Command
 from streamjobs.protocol.intake import Batch
 from streamjobs.protocol.keys import QueueKeys
@@ -108,9 +122,9 @@ def settlements() -> Iterator[Step]:
     death = settle.Death(ending(4, job="d4000000000000-1"), "permanent", "ValueError: no", 1, b"[]")
     yield "a buries one", settle.bury(KEYS, "a", [("mail", {}, [death])], clock())
     yield "it is dead", lookup("d4000000000000-1")
-    back = [upkeep.Replay("4000000000000-1", "d4000000000000-1", NAMED)]
-    yield "an operator replays it", upkeep.replay(KEYS, back, clock())
-    yield "and again", upkeep.replay(KEYS, back, clock())
+    back = [letters.Replay("4000000000000-1", "d4000000000000-1", NAMED)]
+    yield "an operator replays it", letters.replay(KEYS, back, clock())
+    yield "and again", letters.replay(KEYS, back, clock())
     yield "the retry is promoted", upkeep.promote(KEYS, "b", rung=True, note="n", room=1000, clock=clock(1000))
 
 
@@ -213,7 +227,7 @@ def endings() -> Iterator[Step]:
     yield "a reads", read("a")
     death = settle.Death(ending(7), "undecodable", "not an object", 0, b"[]")
     yield "a buries it", settle.bury(KEYS, "a", [("mail", {}, [death])], clock())
-    yield "an operator purges it", upkeep.purge(KEYS, [upkeep.Purge("4000000000000-2", "4000000000000-7")], clock())
+    yield "an operator purges it", letters.purge(KEYS, [letters.Purge("4000000000000-2", "4000000000000-7")], clock())
     yield from replacements()
     yield from limits()
     yield from bounds()
@@ -221,12 +235,12 @@ def endings() -> Iterator[Step]:
 
 def bounds() -> Iterator[Step]:
     """A queue in which one job may wait, then any number."""
-    yield "the code says that one job may wait", intake.declare_max_waiting(KEYS, 1)
+    yield "the code says that one job may wait", config.declare(KEYS, config.MAX_WAITING, 1)
     jobs = [Job("mail", b"{}", "mail") for _ in range(2)]
     batch = intake.enqueue(KEYS, jobs, Batch("p", 10, "c0ffee"), clock())
     yield "of two more jobs one finds the queue full", batch
     yield "which stays so, however often the batch is sent", batch
-    yield "an operator lifts the maximum", intake.set_max_waiting(KEYS, intake.OFF)
+    yield "an operator lifts the maximum", config.override(KEYS, config.MAX_WAITING, config.OFF)
     yield "and the other gets in", intake.enqueue(KEYS, jobs[1:], Batch("p", 11, "c0ffee"), clock())
     yield "a reads", read("a")
     both = [b"4000000000000-13", b"4000000000000-14"]
@@ -250,6 +264,43 @@ def slots() -> Iterator[Step]:
     spared = [settle.Ending(b"", 0, "4000000000000-15")]
     yield "an operator spares what runs", settle.cancel(KEYS, settle.SPARING, spared, clock())
     yield "a completes it", settle.complete(KEYS, [settle.Finished("page", plain=[b"4000000000000-15"])], clock())
+
+
+def dead_letters() -> Iterator[Step]:
+    """A dead job begins anew as another one, which has another key for downstream calls."""
+    one, row, promised = "4000000000000-16", "4000000000000-3", letters.Promised("mail", AT)
+    yield "one more job", intake.enqueue(KEYS, [Job("mail", b"{}", "mail")], Batch("p", 12, "c0ffee"), clock())
+    yield "a reads", read("a")
+    death = settle.Death(ending(16), "exhausted", "ValueError: no", 1, b"[]")
+    yield "a buries it", settle.bury(KEYS, "a", [("mail", {}, [death])], clock())
+    promise = letters.promise(KEYS, "mail", [(row, one)], clock())
+    yield "an operator promises that it begins anew", promise
+    yield "nobody puts it back meanwhile", letters.replay(KEYS, [letters.Replay(row, one, b"")], clock(1))
+    yield "nor deletes it", letters.purge(KEYS, [letters.Purge(row, one)], clock(1))
+    meta = encode_meta(Meta(generation=1, origin=f"mail:{one}"))
+    adoption = letters.Adoption(f"mail:{one}", row, promised, b"mail", b"{}", meta, former=one)
+    yield "it begins anew", letters.adopt(KEYS, [adoption], clock(2))
+    yield "once, however often that is said", letters.adopt(KEYS, [adoption], clock(3))
+    handover = letters.handover(KEYS, [letters.Handover(row, one, promised, "mail:4000000000000-17")], clock(4))
+    yield "and the old one goes", handover
+    yield "and again", handover
+    yield "what became of it", lookup(one)
+    yield "a reads", read("a")
+    yield "a completes it", settle.complete(KEYS, [settle.Finished("mail", plain=[b"4000000000000-17"])], clock())
+    yield from restores()
+
+
+def restores() -> Iterator[Step]:
+    fields = {b"kind": b"mail", b"body": b"{}", b"meta": b"", b"reason": b"manual", b"error": b"", b"attempts": b"0"}
+    restored = [letters.Restore("3000000000000-1", fields | {b"history": b"[]", b"died_at": b"3000000000001"})]
+    yield "an operator imports a dead job", letters.restore(KEYS, restored, clock())
+    yield "and again", letters.restore(KEYS, restored, clock())
+    yield "it is dead", lookup("3000000000000-1")
+    purge = letters.purge(KEYS, [letters.Purge("4000000000000-4", "3000000000000-1")], clock())
+    yield "an operator purges it", purge
+    yield "once more", letters.restore(KEYS, restored, clock())
+    yield "the code says how long dead jobs are kept", config.declare(KEYS, config.KEEP_DEAD, "60000ms")
+    yield "after that time", letters.trim(KEYS, 500, clock(3_000_000_000_000))
 
 
 def farewell() -> Iterator[Step]:
@@ -288,6 +339,7 @@ def steps() -> list[Step]:
         *takeovers(),
         *endings(),
         *slots(),
+        *dead_letters(),
         *farewell(),
         *orders(),
         *departure(),

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from streamjobs.client import Connections
 from streamjobs.core.codec import decode_meta, encode_meta
 from streamjobs.core.job import Claim, Job, Meta
-from streamjobs.protocol import intake, leases, settle, upkeep
+from streamjobs.protocol import intake, leases, letters, settle, upkeep
 from streamjobs.protocol import lanes as flow
 from streamjobs.protocol.calls import Call, Command, Request, Word
 from streamjobs.protocol.keys import QueueKeys
@@ -188,11 +188,11 @@ class Store:
     ) -> list[str]:
         meta = Meta(id=job, generation=1, dedupe_key=key, **mode)
         entry, window_ms = self.dead_entry(job), meta.dedupe_window_ms
-        item = upkeep.Replay(entry, job, encode_meta(meta), key, body, window_ms, newer)
-        return self.run(upkeep.replay(self.keys, [item]))
+        item = letters.Replay(entry, job, encode_meta(meta), key, body, window_ms, newer)
+        return self.run(letters.replay(self.keys, [item]))
 
     def purge(self, job: str, key: str = "") -> list[str]:
-        return self.run(upkeep.purge(self.keys, [upkeep.Purge(self.dead_entry(job), job, key)]))
+        return self.run(letters.purge(self.keys, [letters.Purge(self.dead_entry(job), job, key)]))
 
     def lookup(self, job: str) -> dict[str, bytes]:
         return self.run(upkeep.lookup(self.keys, job))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from streamjobs.protocol import intake
+from streamjobs.protocol import config, intake
 from streamjobs.protocol.intake import Accepted, Batch
 from tests.store.support import Store, death, delayed, job, job_of, later
 
@@ -17,7 +17,7 @@ def send(store: Store, *numbers: int, batch: Batch | None = None) -> Accepted:
 
 
 def bound(store: Store, most: int) -> None:
-    store.run(intake.declare_max_waiting(store.keys, most))
+    store.run(config.declare(store.keys, config.MAX_WAITING, most))
 
 
 def test_as_many_get_in_as_there_is_room_for(store: Store) -> None:
@@ -106,14 +106,14 @@ def test_delayed_jobs_retries_and_replays_pass(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "refused"), [("1", {0: 1, 1: 1}), ("3", {1: 3}), (intake.OFF, {}), (None, {0: 2, 1: 2})]
+    ("value", "refused"), [("1", {0: 1, 1: 1}), ("3", {1: 3}), (config.OFF, {}), (None, {0: 2, 1: 2})]
 )
 def test_what_an_operator_sets_goes_before_the_code(store: Store, value: str | None, refused: dict[int, int]) -> None:
     bound(store, 2)
-    store.run(intake.set_max_waiting(store.keys, "9"))
+    store.run(config.override(store.keys, config.MAX_WAITING, "9"))
     store.add(2)
 
-    store.run(intake.set_max_waiting(store.keys, value))
+    store.run(config.override(store.keys, config.MAX_WAITING, value))
 
     assert full(store, 1, 2) == refused
-    assert store.run(intake.max_waiting(store.keys)) == (value or "", "2")
+    assert store.run(config.said(store.keys, config.MAX_WAITING)) == (value or "", "2")

@@ -84,6 +84,8 @@ def test_key_names(vector: dict[str, Any]) -> None:
         "once (key email:42)": keys.once("email:42"),
         "producer (id 3f)": keys.producer("3f"),
         "result (job d1-0)": keys.result("d1-0"),
+        "promise (of web:1-0, entry 2-0, at 3)": keys.promise("web:1-0", "2-0", 3),
+        "became (job d1-0)": keys.became("d1-0"),
         "metrics (minute 30000000)": keys.minute(30_000_000),
         "metrics (times of minute 30000000)": keys.times(30_000_000),
         "metrics (times of hour 500000)": keys.times_of_hour(500_000),

@@ -2,7 +2,7 @@
 
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.job import Job, Meta
-from streamjobs.protocol import intake, upkeep
+from streamjobs.protocol import intake, letters
 from tests.store.support import CLOCK, Store, death, ending, job, job_of, later
 
 
@@ -29,7 +29,7 @@ def test_second_replay_does_nothing(store: Store) -> None:
     """Case J4: the job is dead or waiting, never neither and never both."""
     [one] = dead(store)
     meta = encode_meta(Meta(id=one, generation=1))
-    call = upkeep.replay(store.keys, [upkeep.Replay(store.dead_entry(one), one, meta)])
+    call = letters.replay(store.keys, [letters.Replay(store.dead_entry(one), one, meta)])
 
     assert store.run(call) == ["OK"]
     assert store.run(call) == ["GONE"]
@@ -39,7 +39,7 @@ def test_second_replay_does_nothing(store: Store) -> None:
 def test_late_copy_does_not_replay_a_later_death(store: Store) -> None:
     [one] = dead(store)
     meta = encode_meta(Meta(id=one, generation=1))
-    call = upkeep.replay(store.keys, [upkeep.Replay(store.dead_entry(one), one, meta)])
+    call = letters.replay(store.keys, [letters.Replay(store.dead_entry(one), one, meta)])
     store.run(call)
     store.bury(death(store.claim()[0]))
 
@@ -50,7 +50,7 @@ def test_late_copy_does_not_replay_a_later_death(store: Store) -> None:
 def test_replay_of_an_entry_under_another_job_does_nothing(store: Store) -> None:
     first, second = dead(store, 2)
 
-    call = upkeep.replay(store.keys, [upkeep.Replay(store.dead_entry(first), second, b"")])
+    call = letters.replay(store.keys, [letters.Replay(store.dead_entry(first), second, b"")])
 
     assert store.run(call) == ["GONE"]
     assert len(store.dead_rows()) == 2
@@ -119,7 +119,7 @@ def test_case_H1_body_is_the_same_byte_by_byte_all_the_way(store: Store) -> None
 def test_purged_job_is_gone_for_good(store: Store) -> None:
     ids = dead(store, 3)
     entries = {one: store.dead_entry(one) for one in ids}
-    call = upkeep.purge(store.keys, [upkeep.Purge(entries[one], one) for one in (ids[0], ids[2])])
+    call = letters.purge(store.keys, [letters.Purge(entries[one], one) for one in (ids[0], ids[2])])
 
     assert store.run(call) == ["OK", "OK"]
     assert store.run(call) == ["GONE", "GONE"]
@@ -132,18 +132,18 @@ def test_purged_job_is_gone_for_good(store: Store) -> None:
 def test_purge_of_an_entry_under_another_job_does_nothing(store: Store) -> None:
     first, second = dead(store, 2)
 
-    assert store.run(upkeep.purge(store.keys, [upkeep.Purge(store.dead_entry(first), second)])) == ["GONE"]
+    assert store.run(letters.purge(store.keys, [letters.Purge(store.dead_entry(first), second)])) == ["GONE"]
     assert len(store.dead_rows()) == 2
 
 
 def test_counts_per_kind(store: Store) -> None:
     mail, web = dead(store, 2), dead(store, 2, "web")
     store.command("DEL", store.keys.totals)
-    replays = [upkeep.Replay(store.dead_entry(one), one, b"") for one in (mail[0], web[0], "1-1")]
+    replays = [letters.Replay(store.dead_entry(one), one, b"") for one in (mail[0], web[0], "1-1")]
 
-    store.run(upkeep.replay(store.keys, replays, str(CLOCK)))
+    store.run(letters.replay(store.keys, replays, str(CLOCK)))
     store.run(
-        upkeep.purge(store.keys, [upkeep.Purge(store.dead_entry(one), one) for one in (mail[1], web[1])], str(CLOCK))
+        letters.purge(store.keys, [letters.Purge(store.dead_entry(one), one) for one in (mail[1], web[1])], str(CLOCK))
     )
 
     assert store.totals() == {"replayed": 2, "purged": 2}

@@ -7,7 +7,7 @@ import pytest
 
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.job import Meta
-from streamjobs.protocol import upkeep
+from streamjobs.protocol import letters
 from tests.store.support import Store, death, delayed, ending, job, job_of, later
 
 
@@ -20,8 +20,8 @@ def holder(store: Store, key: str = "k") -> str:
 
 def replay(store: Store, one: str, meta: Meta) -> list[str]:
     raw = encode_meta(msgspec.structs.replace(meta, id=one, generation=1))
-    item = upkeep.Replay(store.dead_entry(one), one, raw, meta.dedupe_key, window_ms=meta.dedupe_window_ms)
-    return store.run(upkeep.replay(store.keys, [item]))
+    item = letters.Replay(store.dead_entry(one), one, raw, meta.dedupe_key, window_ms=meta.dedupe_window_ms)
+    return store.run(letters.replay(store.keys, [item]))
 
 
 @pytest.mark.parametrize("end", ["complete", "bury", "cancel"])
@@ -95,7 +95,7 @@ def test_case_E8_an_owner_whose_key_has_lapsed_does_not_take_a_successors_key(st
             store.cancel_owned(first, "k")
         case _:
             store.bury(death(claim, dedupe_key="k"))
-            store.run(upkeep.purge(store.keys, [upkeep.Purge(store.dead_entry(first), first, "k")]))
+            store.run(letters.purge(store.keys, [letters.Purge(store.dead_entry(first), first, "k")]))
 
     assert holder(store) == second
 
@@ -150,7 +150,7 @@ def test_a_cancel_and_a_purge_close_a_window(store: Store) -> None:
 
     [second] = store.enqueue(job(2, **window))
     store.bury(death(store.claim()[0]))
-    store.run(upkeep.purge(store.keys, [upkeep.Purge(store.dead_entry(second), second, "k")]))
+    store.run(letters.purge(store.keys, [letters.Purge(store.dead_entry(second), second, "k")]))
     assert holder(store) == ""
 
 

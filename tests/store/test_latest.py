@@ -6,7 +6,7 @@ import pytest
 
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.job import LATEST, Claim, Job, Meta
-from streamjobs.protocol import intake, settle, upkeep
+from streamjobs.protocol import intake, letters, settle
 from streamjobs.protocol.leases import Begun
 from tests.store.support import CLOCK, Store, death, delayed, ending, job, job_of, later
 
@@ -220,8 +220,8 @@ def test_what_ran_is_what_is_dead_and_replayed(store: Store) -> None:
     end(store, follower, "done")
     one = job_of(claim)
     meta = Meta(id=one, generation=1, **NEWEST)
-    item = upkeep.Replay(store.dead_entry(one), one, encode_meta(meta), "k", newer=1)
-    assert store.run(upkeep.replay(store.keys, [item])) == ["OK"]
+    item = letters.Replay(store.dead_entry(one), one, encode_meta(meta), "k", newer=1)
+    assert store.run(letters.replay(store.keys, [item])) == ["OK"]
     assert newest(store, 4) == [one]
     assert store.start(*store.claim()) == [Begun(2, b'{"n":4}')]
 

@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from streamjobs.core.codec import DecodeFailed, Signature
+from streamjobs.core.codec import DecodeFailed, Signature, encode_object
 from streamjobs.core.errors import InvalidOption, PayloadTooLarge, UsageError
 from streamjobs.core.names import MAX_PAYLOAD_BYTES
 
@@ -283,3 +283,36 @@ def test_text_from_a_command_line_is_converted_by_the_signature() -> None:
     assert body == b'{"n":5,"when":"2026-01-02","on":true}'
     with pytest.raises(UsageError, match=r"handler: .*`int`"):
         of(handler).convert({"n": "five", "when": "2026-01-02"})
+
+
+def test_arguments_that_are_json_already_stay_digit_by_digit() -> None:
+    values = {"a": msgspec.Raw(b"null"), "b": msgspec.Raw(b"[1e400, 12345678901234567890123]")}
+
+    assert encode_object(values, "kind") == b'{"a":null,"b":[1e400, 12345678901234567890123]}'
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "raw"),
+    [
+        (int, "7", b"7"),
+        (str, "7", b'"7"'),
+        (list[int], [1], b"[1]"),
+        (bool, "true", b"true"),
+        (int | None, None, b"null"),
+    ],
+)
+def test_one_argument_is_read_from_its_text(hint: Any, value: Any, raw: bytes) -> None:
+    assert signature(hint).argument("x", value) == raw
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("x", "x", "argument 'x': Expected `int`"),
+        ("other", 1, "there is no argument 'other'; it has x"),
+        ("x", 2.5, "argument 'x'"),
+    ],
+)
+def test_an_argument_that_does_not_fit_is_refused(name: str, value: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        signature(int).argument(name, value)

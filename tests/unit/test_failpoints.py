@@ -77,7 +77,7 @@ def test_a_pass_can_take_its_time() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("settle.befor=kill9", "no failpoint 'settle.befor'; use operate.after_replay, "),
+        ("settle.befor=kill9", "no failpoint 'settle.befor'; use operate.after_adopt, "),
         ("=kill9", "no failpoint ''"),
         ("settle.before", "settle.before=''; use kill9, stop, exit, raise or sleep:SECONDS"),
         ("settle.before=kill", "settle.before='kill'"),

@@ -14,17 +14,17 @@ def test_an_ended_job_stays_ended() -> None:
     assert not [move for rows in MOVES.values() for move in rows if move[0] in ENDED]
 
 
-def test_a_dead_job_is_only_replayed_or_purged() -> None:
+def test_a_dead_job_is_only_replayed_purged_handed_over_or_trimmed() -> None:
     leaving = {name for name, rows in MOVES.items() for before, _ in rows if before is State.DEAD}
 
-    assert leaving == {"replay", "purge"}
+    assert leaving == {"replay", "purge", "handover", "trim"}
 
 
-def test_jobs_begin_by_enqueue_schedule_a_crons_tick_or_follow_one_that_ends() -> None:
+def test_jobs_begin_by_enqueue_schedule_a_crons_tick_or_follow_one_that_ends_or_was_dead() -> None:
     begins = {name for name, rows in MOVES.items() for before, _ in rows if before is None}
     follow = {name for name, rows in MOVES.items() if rows >= FOLLOWER}
 
-    assert begins - follow == {"enqueue", "schedule", "tick"}
+    assert begins - follow == {"enqueue", "schedule", "tick", "adopt", "restore"}
     assert follow == {"complete", "bury", "cancel"}
 
 

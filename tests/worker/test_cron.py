@@ -13,9 +13,12 @@ import msgspec
 import pytest
 
 from streamjobs import Context, Permanent, StreamJobs
+from streamjobs.client.talk import talk
 from streamjobs.core.cron import Every
 from streamjobs.core.options import CronOptions
-from streamjobs.operate.dead import Dead, Selection, replay
+from streamjobs.operate.replay import replay
+from streamjobs.operate.scan import Scan
+from streamjobs.operate.selection import Selection
 from streamjobs.protocol import crons, upkeep
 from streamjobs.worker.cron import Scheduler
 from streamjobs.worker.execution import WorkerQueue
@@ -60,9 +63,7 @@ async def test_case_H9_arguments_are_the_same_by_cron_by_enqueue_and_after_a_rep
     await drain(app)
     fails = False
     executor = app.connections.sync()
-    assert [
-        part.done for part in replay(executor, app.namespace, Dead(executor, [queue.keys], Selection()).scan())
-    ] == [1]
+    assert talk(executor, replay(app.namespace, Scan([queue.keys], Selection()))).done == 1
     await drain(app)
 
     assert seen == [(Region.EU, span, key, 0.1, "2027-01-15T12:01:00.000Z")] * 2

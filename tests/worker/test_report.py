@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from streamjobs import Context, State, StreamJobs, WorkerOptions
+from streamjobs import Context, State, StreamJobs, WorkerOptions, __version__
 from streamjobs.client.talk import atalk
-from streamjobs.core.version import __version__
 from streamjobs.operate import workers as operate
 from streamjobs.operate.workers import Taken, WorkerStatus
 from streamjobs.protocol import workers
@@ -141,6 +140,17 @@ async def test_a_quiet_worker_starts_nothing_and_goes_on_with_what_it_has(
 
         await waiting.wait(WITHIN_S)
         assert (worker.state, gate.names) == ("running", ["runs", "waits"])
+
+
+async def test_a_quiet_worker_claims_nothing(real: StreamJobs, queue: Queue) -> None:
+    """A read that waits on the server would bring what comes next, only to give it back."""
+    gate = Gate(real)
+    async with real.worker(options=FAST, block=30, sweep=60) as worker:
+        await order(real, worker.consumer, workers.QUIET)
+        await pause(0.2)
+        await gate.kind.enqueue()
+        await pause(0.2)
+        assert queue.pending() == []
 
 
 async def test_a_quiet_worker_has_no_slots_and_is_alive(app: StreamJobs, gate: Gate, queue: Queue) -> None:

@@ -187,8 +187,8 @@ async def test_after_three_unsettled_starts_it_is_dead_with_each_of_them(
     [dead] = queue.dead()
     assert (dead["reason"], dead["attempts"], gate.names) == (b"crash_limit", b"3", [])
     history = msgspec.json.decode(dead["history"])
-    assert [(row["w"], row["k"]) for row in history] == [
-        ("dead-worker", "crash"), ("second", "crash"), ("third", "crash"),
+    assert [(row["n"], row["w"], row["k"]) for row in history] == [
+        (1, "dead-worker", "crash"), (2, "second", "crash"), (3, "third", "crash"),
     ]  # fmt: skip
 
 
@@ -302,6 +302,7 @@ def test_case_C1_a_job_that_kills_its_process_is_dead_after_three_starts(
     assert starts.read_text().split().count("killer") == 3
     assert (dead["reason"], dead["attempts"]) == (b"crash_limit", b"3")
     history = msgspec.json.decode(dead["history"])
-    assert ([row["k"] for row in history], len({row["w"] for row in history})) == (["crash"] * 3, 3)
+    assert [(row["n"], row["k"]) for row in history] == [(1, "crash"), (2, "crash"), (3, "crash")]
+    assert len({row["w"] for row in history}) == 3
     assert queue.length() == 0
     assert queue.totals()["done"] == 5

@@ -9,7 +9,12 @@ from threading import Barrier
 
 import pytest
 
-from streamjobs.operate import dead
+from streamjobs.client.talk import talk
+from streamjobs.operate.batches import Done
+from streamjobs.operate.dead import purge_these
+from streamjobs.operate.replay import Replaying
+from streamjobs.operate.scan import Scan, collect
+from streamjobs.operate.selection import Selection
 from tests.faults import server_faults
 from tests.faults.field import FAST, HEALED_WITHIN_S, NAMESPACE, Field
 from tests.faults.recorder import watch_calls
@@ -65,14 +70,15 @@ def test_F42_two_operators_who_replay_at_once_put_one_copy_back(field: Field) ->
     field.until(lambda: field.queue.counts()["dead"] == 30, "all are dead")
     worker.kill9()
     executor, both = field.app.connections.sync(), Barrier(2)
-    found = list(dead.Dead(executor, [field.queue.keys], dead.Selection()).scan())
+    found = talk(executor, collect(Scan([field.queue.keys], Selection())))
 
-    def replay() -> list[dead.Replayed]:
+    def replay() -> Done:
         both.wait()
-        return list(dead.replay(executor, NAMESPACE, found))
+        talk(executor, Replaying(NAMESPACE).put_back(found, whole := Done()))
+        return whole
 
     with watch_calls(field.recorder), ThreadPoolExecutor(2) as pool:
-        parts = [part for one in [pool.submit(replay) for _ in range(2)] for part in one.result()]
+        parts = [one.result() for one in [pool.submit(replay) for _ in range(2)]]
     field.serving()
 
     field.judge()
@@ -86,16 +92,16 @@ def test_F42_a_purge_beside_a_replay_takes_each_job_once(field: Field) -> None:
     field.until(lambda: field.queue.counts()["dead"] == 600, "all are dead")
     worker.kill9()
     executor, both = field.app.connections.sync(), Barrier(2)
-    found = list(dead.Dead(executor, [field.queue.keys], dead.Selection()).scan())
+    found = talk(executor, collect(Scan([field.queue.keys], Selection())))
 
     def operate(backwards: bool) -> int:
         both.wait()
-        work = dead.purge if backwards else dead.replay
-        return sum(
-            part.done
-            for at in range(0, 600, 20)
-            for part in work(executor, NAMESPACE, (found[::-1] if backwards else found)[at : at + 20])
-        )
+        whole = Done()
+        for at in range(0, 600, 20):
+            some = (found[::-1] if backwards else found)[at : at + 20]
+            purge = purge_these(NAMESPACE, some, whole)
+            talk(executor, purge if backwards else Replaying(NAMESPACE).put_back(some, whole))
+        return whole.done
 
     with watch_calls(field.recorder), ThreadPoolExecutor(2) as pool:
         replayed, purged = pool.map(operate, (False, True))
