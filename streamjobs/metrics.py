@@ -8,9 +8,13 @@ from streamjobs.worker.scrape import families, prometheus_client
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
+    from prometheus_client.registry import Collector
+else:
+    # Not installed with streamjobs; and what has its methods is one.
+    Collector = object
 
 
-class Metrics:
+class Metrics(Collector):
     """The metrics of an app's producers and workers in this process, a collector: `REGISTRY.register(Metrics(app))`.
 
     What costs each job is counted from now on, in producers at once, in workers that start later. A worker with

@@ -56,22 +56,25 @@ def worker(
     level = logging.DEBUG if settings().verbose else logging.WARNING if settings().quiet else logging.INFO
     with logging_to_stderr(chosen["log_format"] or "text", level):
         if line is None and (chosen["processes"] or 1) > 1:
-            return _supervise(settings().words, chosen["processes"], burst=burst)
+            return _supervise(settings().words, chosen, burst=burst)
         app = settings().app(app_path, short=False)
         if line is None:
             return app.run_worker(names or None, **options)
         return _run_child(app, line, names or None, options, quarantine=quarantine)
 
 
-def _supervise(words: tuple[str, ...], processes: int, *, burst: bool) -> int:
+def _supervise(words: tuple[str, ...], chosen: dict[str, Any], *, burst: bool) -> int:
     """Run this same command line in several children."""
     import asyncio
 
+    from streamjobs.worker.front import Front
     from streamjobs.worker.supervise import Supervisor
 
     async def work() -> int:
-        command = [sys.executable, "-m", "streamjobs", *words]
-        return await Supervisor(command, processes, burst=burst).run()
+        command, processes = [sys.executable, "-m", "streamjobs", *words], chosen["processes"]
+        front = Front(chosen["health_port"], chosen["metrics_port"], processes=processes)
+        async with front.serving():
+            return await Supervisor(command, processes, burst=burst, front=front).run()
 
     return asyncio.run(work())
 

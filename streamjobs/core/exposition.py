@@ -9,7 +9,7 @@ TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OTHER = "_other"
 """Stands for every queue and every kind that is not known: what others name must not become labels without end."""
 
-_SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+(?: \S+)?)")
+_SAMPLE = re.compile(r"([\w:]+)(?:\{(.*)\})? (\S+(?: \S+)?)")
 
 
 class Family(msgspec.Struct, frozen=True):

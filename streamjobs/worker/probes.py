@@ -70,7 +70,9 @@ async def serving(wanted: Pages) -> AsyncIterator[None]:
             except OSError as error:
                 advice = "choose another port, or end what listens there"
                 raise InvalidOption(f"{asked[address]}: cannot listen there: {_reason(error)}; {advice}") from error
-            log.info("%s at http://%s", ", ".join(pages), where)
+            # One of several processes is asked by its supervisor alone.
+            level = logging.INFO if address.descriptor is None else logging.DEBUG
+            log.log(level, "%s at http://%s", ", ".join(pages), where)
         yield
 
 

@@ -20,6 +20,7 @@ import msgspec
 
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.retry import Exponential
+from streamjobs.worker.front import QUARANTINE, Front
 from streamjobs.worker.line import ABORT, AWAKE, LAST, QUIET, READY, STOP, SUSPECT
 from streamjobs.worker.service import until
 
@@ -95,7 +96,13 @@ class Supervisor:
     """Runs children until a signal, or until they have done what they were started for."""
 
     def __init__(
-        self, command: Sequence[str], processes: int, *, burst: bool = False, backoff: Exponential = BACKOFF
+        self,
+        command: Sequence[str],
+        processes: int,
+        *,
+        burst: bool = False,
+        backoff: Exponential = BACKOFF,
+        front: Front | None = None,
     ) -> None:
         """Start nothing yet.
 
@@ -104,11 +111,13 @@ class Supervisor:
             processes: how many children, beside that one.
             burst: a child that ends well has done its part.
             backoff: the pauses between the deaths of a child and its next start.
+            front: answers for all children, where somebody asks.
         """
         self._command = list(command)
         self._processes = processes
         self._burst = burst
         self._backoff = backoff
+        self._front = front or Front()
         self._random = Random()
         self._children: set[Child] = set()
         self._stopping = asyncio.Event()
@@ -187,10 +196,11 @@ class Supervisor:
             await self._either(self._proven)
         failures, quiet = 0, False
         while not self._stopping.is_set():
-            end = await self._run_one("child", quiet=quiet)
+            end = await self._run_one("child", str(number), quiet=quiet)
             quiet = end.quiet
             if self._stopping.is_set() or end.last or (end.code == 0 and self._burst):
                 self._codes.append(end.verdict)
+                self._front.dismiss(str(number))
                 return
             if self._hopeless(end):
                 return
@@ -200,7 +210,7 @@ class Supervisor:
         """Keep one child for suspects, for as long as there are some."""
         failures = 0
         while await self._either(self._suspects):
-            end = await self._run_one("quarantine child", "--quarantine")
+            end = await self._run_one("quarantine child", QUARANTINE, "--quarantine")
             # What was left since then is met again by a sweep, and said again.
             self._suspects.clear()
             if self._stopping.is_set():
@@ -243,17 +253,17 @@ class Supervisor:
         self._end_at_once()
         return True
 
-    async def _run_one(self, name: str, *words: str, quiet: bool = False) -> End:
+    async def _run_one(self, name: str, place_name: str, *words: str, quiet: bool = False) -> End:
         """Start a child, perhaps one that starts nothing until it is ordered to, and wait for its end."""
         ours, theirs = socket.socketpair()
-        with ours:
+        with ours, self._front.place(place_name) as place:
             ours.setblocking(False)
             try:
                 with theirs:
-                    process = await self._start(theirs.fileno(), words)
+                    process = await self._start([theirs.fileno(), *place.descriptors], [*place.words, *words])
             except OSError as error:
                 return End(name, FAILED, f"could not be started: {error}")
-            child = Child(process, ours, for_suspects=bool(words))
+            place.member = child = Child(process, ours, for_suspects=bool(words))
             if quiet:
                 child.quiet = True
                 child.say(QUIET)
@@ -264,11 +274,12 @@ class Supervisor:
         who, lived_s = f"{name} {process.pid}", monotonic() - child.started_at
         return End(who, process.returncode, _how(process.returncode), child.ready, lived_s, child.quiet, child.last)
 
-    async def _start(self, descriptor: int, words: Sequence[str]) -> asyncio.subprocess.Process:
+    async def _start(self, descriptors: Sequence[int], words: Sequence[str]) -> asyncio.subprocess.Process:
+        """Start a child that inherits these: the first is the line."""
         return await asyncio.create_subprocess_exec(
-            *self._command, "--line", str(descriptor), *words,
+            *self._command, "--line", str(descriptors[0]), *words,
             stdin=asyncio.subprocess.DEVNULL,
-            pass_fds=[descriptor],
+            pass_fds=descriptors,
             # Ctrl-C goes to the supervisor alone, which then stops them in order.
             process_group=0,
         )  # fmt: skip

@@ -4,10 +4,13 @@
 complains about an ignore that is not needed).
 """
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
+
+from prometheus_client import REGISTRY
 
 from streamjobs import (
     Concurrency,
@@ -20,7 +23,9 @@ from streamjobs import (
     Job,
     JobOptions,
     JobStatus,
+    JsonFormatter,
     Latest,
+    Metrics,
     OutcomeUnknown,
     Rate,
     Retry,
@@ -199,6 +204,15 @@ async def handles(handle: Handle[int]) -> None:
     await handle.run_now()
     handle.run_now_sync()
     assert_type(app.handle("mail:1-0"), Handle[Any])
+
+
+async def seen_from_outside() -> None:
+    async with app.worker(health_port=8080, metrics_port="0.0.0.0:9090") as worker:
+        assert_type(worker.trouble, str)
+        assert_type(await worker.unready(), str)
+    app.run_worker(health_port=80.5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    REGISTRY.register(Metrics(app))
+    logging.StreamHandler().setFormatter(JsonFormatter())
 
 
 async def workers() -> None:

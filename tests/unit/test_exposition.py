@@ -58,5 +58,11 @@ def test_histograms_are_joined_whole() -> None:
     ]  # fmt: skip
 
 
+def test_names_may_have_colons_and_samples_times() -> None:
+    assert joined({"0": "# TYPE a:b gauge\na:b 1 1700000000000\n"}, "child").splitlines()[1] == (
+        'a:b{child="0"} 1 1700000000000'
+    )
+
+
 def test_nothing_joined_is_nothing() -> None:
     assert joined({}, "child") == joined({"0": ""}, "child") == ""

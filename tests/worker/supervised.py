@@ -30,6 +30,13 @@ def waits(ctx: Context[Any]) -> None:
     _wait()
 
 
+@app.job(name="blocks")
+async def blocks(ctx: Context[Any]) -> None:
+    """Its process's loop stands still meanwhile."""
+    _say(ctx)
+    _wait()
+
+
 @app.job(name="poison")
 async def poison(ctx: Context[Any]) -> None:
     _say(ctx)

@@ -116,6 +116,7 @@ async def test_closing_leaves_those_who_wait_and_the_port() -> None:
 
     await site.close()
 
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "streamjobs-visit"]
     assert await asking == ("", b"")
     with pytest.raises(ConnectionRefusedError):
         await port.get("/slow")
