@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from streamjobs.cli.settings import settings
+from streamjobs.core.wording import plural as plural
 
 VERSION = 1
 """Of every JSON document."""
@@ -139,11 +140,6 @@ def short(number: int) -> str:
     while amount >= 999.5 and power < 2:
         amount, power = amount / 1000, power + 1
     return f"{amount:.0f}{'kMG'[power]}" if not power or amount >= 9.95 else f"{amount:.1f}{'kMG'[power]}"
-
-
-def plural(number: int, noun: str) -> str:
-    """Return `1 job`, `12,418 jobs`."""
-    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def size(count_bytes: int) -> str:

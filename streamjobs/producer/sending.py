@@ -12,6 +12,7 @@ from streamjobs.core.failpoints import failpoint
 from streamjobs.core.job import Job
 from streamjobs.core.limits import Bound
 from streamjobs.core.retry import Exponential
+from streamjobs.core.wording import plural
 from streamjobs.producer.batching import Lane, Sending, Shipment, Shipped
 from streamjobs.protocol import intake
 from streamjobs.protocol.keys import QueueKeys
@@ -165,5 +166,5 @@ def outcome_error(shipment: Shipment, retry: Retry, index: int) -> StreamJobsErr
 
 
 def _full(queue: str, most: int) -> QueueFull:
-    why = f"queue {queue} is full, nothing was enqueued: {most} jobs may wait there (max_waiting)"
+    why = f"queue {queue} is full, nothing was enqueued: {plural(most, 'job')} may wait there (max_waiting)"
     return QueueFull(why, queue=queue, max_waiting=most)

@@ -18,6 +18,7 @@ from streamjobs.core.codec import DecodeFailed
 from streamjobs.core.decide import crashed
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Claim, Undecodable
+from streamjobs.core.wording import plural
 from streamjobs.protocol import lanes, leases
 from streamjobs.worker.admit import Admission
 from streamjobs.worker.announce import Announcer
@@ -122,8 +123,8 @@ class Starter:
         beyond = max(0, self._runner.stuck - self._concurrency)
         if beyond:
             self._station.complaints.say(
-                "stuck", "%d handlers do not end, so only %d slots are left: restart this worker",
-                self._runner.stuck, max(0, self._concurrency - beyond),
+                "stuck", "%s will not end, which leaves %s: restart this worker",
+                plural(self._runner.stuck, "handler"), plural(max(0, self._concurrency - beyond), "slot"),
             )  # fmt: skip
         return self._concurrency - beyond
 
@@ -219,7 +220,7 @@ class Starter:
         try:
             words = await self._admission.ask(queue, executions, marked)
         except StreamJobsError as error:
-            log.warning("cannot admit %d jobs: %s", len(executions), error)
+            log.warning("cannot admit %s: %s", plural(len(executions), "job"), error)
             for execution in executions:
                 self._settler.release(execution)
             words = []
@@ -250,8 +251,8 @@ class Starter:
             # Admitted, it was marked along with that.
             self._start(execution)
         elif crashes >= execution.handler.options.retry.max_crashes:
-            decision = crashed(f"{crashes} starts ended with the death of their process")
-            log.error("job %s is dead (crash_limit): %d starts never ended", execution.job_id, crashes)
+            decision = crashed(f"{plural(crashes, 'start')} ended with the death of their process")
+            log.error("job %s is dead (crash_limit): %s never ended", execution.job_id, plural(crashes, "start"))
             self._settler.decided(execution, decision)
         elif crashes < ALONE_FROM:
             self._marking += 1
@@ -292,7 +293,7 @@ class Starter:
         enough = execution.claim.releases >= ENOUGH_RELEASES and self._duty is Duty.ALL
         if await self._emptied(patient=enough):
             if await self._marker.mark(execution) and await self._announced(execution):
-                log.warning("job %s runs alone: %d starts never ended", execution.job_id, execution.crashes)
+                log.warning("job %s runs alone: %s never ended", execution.job_id, plural(execution.crashes, "start"))
                 self._runner.start(execution)
                 task = execution.task
         elif not enough or self.stopping or _expired(execution, monotonic()):

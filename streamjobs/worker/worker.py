@@ -18,6 +18,7 @@ from streamjobs.core.limits import Bound, Limit
 from streamjobs.core.options import WorkerOptions
 from streamjobs.core.registry import Handler
 from streamjobs.core.subscription import Subscription, weight_of
+from streamjobs.core.wording import plural
 from streamjobs.protocol import leases
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker.burst import Burst
@@ -148,8 +149,9 @@ class Worker:
             finally:
                 keeper.stop()
                 log.info(
-                    "worker %s stopped: %d done, %d failed, %d given back, %d came too late, %d leases renewed",
-                    *(self.consumer, settler.done, settler.failed, settler.given_back, settler.lost, keeper.renewed),
+                    "worker %s stopped: %d done, %d failed, %d given back, %d came too late, %s renewed",
+                    *(self.consumer, settler.done, settler.failed, settler.given_back, settler.lost),
+                    plural(keeper.renewed, "lease"),
                 )
 
     def _lease_executor(self, stack: AsyncExitStack) -> SyncExecutor:
@@ -226,7 +228,7 @@ class Worker:
         fetching = self._spawn(fetcher)
         promoting = self._spawn(promoter) if promoter else fetching
         names = ", ".join([one.pattern for one in self._patterns] + [queue.keys.queue for queue in self._queues])
-        log.info("worker %s serves %s with %d slots", self.consumer, names, options.concurrency)
+        log.info("worker %s serves %s with %s", self.consumer, names, plural(options.concurrency, "slot"))
         self.ready.set()
         watched: list[asyncio.Future[Any]] = [*tasks, fetching, promoting, settler.broken]
         stopped = asyncio.create_task(self._stopping.wait())

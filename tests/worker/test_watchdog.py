@@ -336,7 +336,7 @@ async def test_more_handlers_that_do_not_end_than_slots_make_the_worker_not_live
             assert worker.live
             with pytest.raises(JobFailed):
                 await (await hangs.enqueue(n)).result(timeout=10)
-        assert worker.trouble == "2 handlers do not end, more than there are slots"
+        assert worker.trouble == "2 handlers will not end, more than there are slots"
         waiting = await quick.enqueue()
         await pause(0.3)
         assert (await waiting.status()).state == State.WAITING
