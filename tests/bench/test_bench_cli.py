@@ -25,7 +25,14 @@ def test_list_names_the_scenarios() -> None:
     done = benchmarks("list")
 
     assert done.returncode == 0
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["enqueue", "dedupe", "drain", "limits", "chaos"]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        "enqueue",
+        "dedupe",
+        "drain",
+        "limits",
+        "cron",
+        "chaos",
+    ]
 
 
 def test_json_to_stdout_is_the_document_and_nothing_else() -> None:
@@ -69,6 +76,7 @@ def test_json_to_a_file_leaves_the_table_on_stdout(tmp_path: Path) -> None:
         (["run", "drain", "--minutes", "1"], 2, "--minutes: drain has no such option"),
         (["run", "chaos", "enqueue", "--seed", "0"], 2, "--seed: enqueue has no such option"),
         (["run", "chaos", "--jobs", "5"], 2, "--jobs: chaos has no such option"),
+        (["run", "cron", "--jobs", "5"], 2, "--jobs: cron has no such option"),
         (["run", "chaos", "--minutes", "0"], 2, "0 is not a time"),
         (["run", "chaos", "--minutes", "nan"], 2, "nan is not a time"),
         (["run", "chaos", "--url", "unix:///nowhere/socket"], 3, "/nowhere/socket"),
