@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 
 import msgspec
 
-from . import dead, dedupe, drain, enqueue, limits
+from . import cron, dead, dedupe, drain, enqueue, limits
 from .document import Result, Soak
 from .duel import Size
 from .lab import Lab
@@ -77,6 +77,11 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "drain": Scenario("one worker draining no-op async jobs beside a bare loop of reads", MEASURING, _duels(drain.run)),
     "limits": Scenario("rates and concurrency: how exact, at what cost, and how fair", MEASURING, _duels(limits.run)),
+    "cron": Scenario(
+        "schedules: what they cost workers and the server, and how punctual they are",
+        frozenset({"quick", "repeats"}),
+        _duels(cron.run),
+    ),
     "dead": Scenario(
         "dead list, groups and replay of many dead jobs; a list of few beside many that are done",
         MEASURING,
@@ -89,4 +94,10 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
 }
 
-SIDES: Mapping[str, Callable[[Order], Sample]] = {**enqueue.SIDES, **dedupe.SIDES, **drain.SIDES, **limits.SIDES}
+SIDES: Mapping[str, Callable[[Order], Sample]] = {
+    **enqueue.SIDES,
+    **dedupe.SIDES,
+    **drain.SIDES,
+    **limits.SIDES,
+    **cron.SIDES,
+}

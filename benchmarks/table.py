@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from textwrap import wrap
 
+from streamjobs.core.text import plural
+
 from .document import Document, Machine, Result, Soak
 from .measure import Spread
 
@@ -36,7 +38,7 @@ def _head(document: Document) -> Iterator[str]:
 def _rows(result: Result) -> Iterable[str]:
     name = f"{result.scenario} {result.variant}"
     yield _row(name, result.jobs_per_s, result.client_us_per_job, result.server_us_per_job, _ratio(result))
-    size = f"{result.repeats} repeats of {result.jobs:,} jobs"
+    size = f"{plural(result.repeats, 'repeat')} of {plural(result.jobs, 'job')}"
     if result.figures:
         for what, figure in result.figures.items():
             yield f"  {figure.median:g} ({figure.min:g}-{figure.max:g}) {what}"

@@ -37,9 +37,9 @@ from streamjobs.protocol.keys import DEFAULT_NAMESPACE, QueueKeys
 from streamjobs.queue import Queue
 from streamjobs.senders import Senders
 from streamjobs.worker.context import Context
+from streamjobs.worker.duty import Duty
 from streamjobs.worker.embed import running
 from streamjobs.worker.process import leave, run_supervised, run_until_signalled
-from streamjobs.worker.start import Duty
 from streamjobs.worker.worker import Worker
 
 P = ParamSpec("P")
@@ -140,7 +140,7 @@ class StreamJobs:
         timeout: float | timedelta | None = ...,
         retry: Retry | None = None,
         result_ttl: float | timedelta | None = None,
-        dedupe: Dedupe | None = None,
+        dedupe: Dedupe | None = ...,
         rate: Rates = None,
         concurrency: Concurrencies = None,
         redact: Sequence[str] | None = None,
@@ -160,7 +160,7 @@ class StreamJobs:
             retry: how failures are taken.
             result_ttl: seconds for which what the function returns is kept.
             dedupe: how long a job keeps out others of the same dedupe key, and which arguments make the
-                key: `UntilDone(key="user_id")`. An enqueue may name another key.
+                key: `UntilDone(key="user_id")`. An enqueue may name another key. None: no dedupe.
             rate: how many may start in a time, over all workers of a queue; one `Rate`, or several with
                 different keys.
             concurrency: how many may run at once, likewise; a number stands for `Concurrency(number)`.
@@ -170,7 +170,7 @@ class StreamJobs:
             InvalidOption: the name is taken, an argument's type cannot be encoded, an option is
                 outside its range, or names an argument that there is not.
         """
-        given = {key: value for key, value in options.items() if value is not None or key == "timeout"}
+        given = {key: value for key, value in options.items() if value is not None or key in ("timeout", "dedupe")}
         merged = self._defaults.changed(given)
 
         def register(function: Callable[..., Any]) -> Kind[..., Any]:
@@ -287,16 +287,15 @@ class StreamJobs:
         names.check_kind(kind)
         handler = self.registry.find(kind)
         body = codec.encode_object(arguments, kind)
-        if handler is not None:
-            handler.signature.check(body)
+        fields = None if handler is None else handler.signature.check(body)
         defaults = handler.options if handler is not None else self._defaults
         ttl = defaults.result_ttl if options.result_ttl is None else options.result_ttl
-        mode = options.dedupe or defaults.dedupe
+        mode = options.mode(defaults.dedupe)
         meta = make_meta(options, result_ttl_ms(ttl), mode)
-        if options.dedupe is not None and handler is not None:
-            options.dedupe.check(handler.signature.names, kind)
+        if mode is not None and mode is not defaults.dedupe and handler is not None:
+            mode.check(handler.signature.names, kind)
         if mode is not None and not options.dedupe_key:
-            meta = with_key(meta, mode, handler, body)
+            meta = with_key(meta, mode, handler, fields)
         return Job(kind, body, options.queue or defaults.queue, options.delay_ms, options.at_ms, meta)
 
     def handle(self, job_id: str) -> Handle[Any]:

@@ -26,7 +26,6 @@ class Kind(Generic[P, R]):
     def __init__(self, handler: Handler, senders: "Senders", options: EnqueueOptions | None = None) -> None:
         self._handler = handler
         self._senders = senders
-        self._options = options
         self.__doc__ = handler.function.__doc__
         self.__wrapped__ = handler.function
         self._queue = handler.options.queue
@@ -34,11 +33,11 @@ class Kind(Generic[P, R]):
         ttl_ms = handler.options.result_ttl_ms
         mode = handler.options.dedupe
         if options is not None:
+            mode = options.mode(mode)
             self._queue = options.queue or self._queue
             self._delay_ms, self._at_ms = options.delay_ms, options.at_ms
             ttl_ms = ttl_ms if options.result_ttl is None else result_ttl_ms(options.result_ttl)
-            if options.dedupe is not None:
-                mode = options.dedupe
+            if mode is not None and mode is not handler.options.dedupe:
                 mode.check(handler.signature.names, handler.kind)
         self._meta = make_meta(options, ttl_ms, mode)
         self._mode = None if options and options.dedupe_key else mode
@@ -65,7 +64,8 @@ class Kind(Generic[P, R]):
             dedupe_key: at most one job with this key is waiting, scheduled or running in its queue: a
                 second enqueue returns the first one's handle, with `duplicate` set. 1 to 256 bytes.
             dedupe: another rule than "until it has ended": `UntilStarted()`, `Latest()`, or a `Window`.
-                Without a `dedupe_key`, the arguments that it names make the key, else all of them.
+                Without a `dedupe_key`, the arguments that it names make the key, else all of them. None:
+                no dedupe, whatever the kind says. Left out: what the kind says.
             queue: another queue than the kind's.
             headers: strings that travel along, for the handler's `ctx.headers`; 4 KiB at most.
             result_ttl: seconds for which what the handler returns is kept; 0 for not at all.
@@ -86,8 +86,8 @@ class Kind(Generic[P, R]):
             UsageError: the arguments do not fit the function, or cannot be encoded.
             PayloadTooLarge: they exceed 256 KiB.
         """
-        body = self._handler.signature.encode(args, kwargs)
-        meta = self._meta if self._mode is None else with_key(self._meta, self._mode, self._handler, body)
+        body, arguments = self._handler.signature.bind(args, kwargs)
+        meta = self._meta if self._mode is None else with_key(self._meta, self._mode, self._handler, arguments)
         return Job(self._handler.kind, body, self._queue, self._delay_ms, self._at_ms, meta)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
@@ -107,8 +107,8 @@ class Kind(Generic[P, R]):
 
     def call_named(self, values: dict[str, Any]) -> Job:
         """Return the job for arguments by name, converted to the function's types where they are text."""
-        body = self._handler.signature.convert(values)
-        meta = self._meta if self._mode is None else with_key(self._meta, self._mode, self._handler, body)
+        body, arguments = self._handler.signature.convert(values)
+        meta = self._meta if self._mode is None else with_key(self._meta, self._mode, self._handler, arguments)
         return Job(self._handler.kind, body, self._queue, self._delay_ms, self._at_ms, meta)
 
     def cron(self, schedule: Schedule, options: CronOptions) -> Cron:
@@ -123,27 +123,29 @@ class Kind(Generic[P, R]):
 
 def make_meta(options: EnqueueOptions | None, ttl_ms: int, mode: Dedupe | None) -> Meta:
     """Return the meta that these options ask for; FRESH itself when they ask for nothing."""
-    meta = Meta(
-        dedupe_key=(options.dedupe_key or "") if options else "",
-        headers=(options.headers or None) if options else None,
-        result_ttl_ms=ttl_ms,
-        expires_ms=options.expires_ms if options else 0,
-        expires_at_ms=options.expires_at_ms if options else 0,
-        drop_expired=bool(options and options.expires and options.when_expired == "drop"),
-        **dedupe.wire(mode),
-    )
-    return FRESH if msgspec.structs.astuple(meta) == msgspec.structs.astuple(FRESH) else meta
+    told = {} if mode is None else dedupe.wire(mode)
+    if ttl_ms:
+        told["result_ttl_ms"] = ttl_ms
+    if options is not None:
+        if options.dedupe_key:
+            told["dedupe_key"] = options.dedupe_key
+        if options.headers:
+            told["headers"] = options.headers
+        if options.expires is not None:
+            told |= {"expires_ms": options.expires_ms, "expires_at_ms": options.expires_at_ms}
+            told["drop_expired"] = options.when_expired == "drop"
+    return Meta(**told) if told else FRESH
 
 
-def with_key(meta: Meta, mode: Dedupe, handler: Handler | None, body: bytes) -> Meta:
+def with_key(meta: Meta, mode: Dedupe, handler: Handler | None, arguments: msgspec.Struct | None) -> Meta:
     """Return the meta of a job with these arguments, with the key that they make.
 
     Raises:
         UsageError: the handler, and with it the names and defaults of its arguments, is not known here, or one
             of those that make the key is redacted.
     """
-    if handler is None:
+    if handler is None or arguments is None:
         raise UsageError("dedupe: the handler is not known here, so its arguments make no key: give dedupe_key=")
-    redact.check_key(handler.options.redact, mode, handler.kind)
-    arguments = handler.signature.arguments(body)
+    if handler.options.redact:
+        redact.check_key(handler.options.redact, mode, handler.kind)
     return msgspec.structs.replace(meta, dedupe_key=mode.key_of(handler.kind, arguments))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from streamjobs.core.errors import UnknownKind, UsageError
+from streamjobs.core.text import plural
 
 if TYPE_CHECKING:
     from streamjobs.app import StreamJobs
@@ -74,7 +75,8 @@ class Given:
         texts = dict(self.texts)
         if len(self.words) > len(signature.positional):
             takes = ", ".join(signature.positional) or "none"
-            raise UsageError(f"{signature.name}: {len(self.words)} arguments by position were given; it takes {takes}")
+            given = plural(len(self.words), "argument")
+            raise UsageError(f"{signature.name}: {given} by position; it takes {takes}")
         for name, word in zip(signature.positional, self.words, strict=False):
             if name in texts or name in self.values:
                 raise UsageError(f"{signature.name}: argument {name!r} was given twice")

@@ -80,13 +80,14 @@ class Lines:
             "delay": _seconds(line.delay),
             "at": None if line.at is None else instant(line.at),
             "dedupe_key": line.dedupe_key,
-            "dedupe": None if line.dedupe is None else mode(line.dedupe),
             "headers": line.headers,
             "result_ttl": _seconds(line.result_ttl),
             "expires": instant_or_seconds(line.expires) if isinstance(line.expires, str) else line.expires,
             "when_expired": line.when_expired,
         }
         given = {name: value for name, value in given.items() if value is not None}
+        if line.dedupe is not None:
+            given["dedupe"] = mode(line.dedupe)
         base = self._options
         if "delay" in given or "at" in given:
             base = msgspec.structs.replace(base, delay=None, at=None)

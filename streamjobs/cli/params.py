@@ -14,6 +14,8 @@ from streamjobs.core.errors import InvalidOption
 from streamjobs.core.names import check_name, split_job_id
 
 if TYPE_CHECKING:
+    from msgspec import UnsetType
+
     from streamjobs.core.dedupe import Dedupe
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -59,8 +61,8 @@ def instant_or_seconds(text: str) -> datetime | float:
     return instant(text) if "-" in text else seconds(text)
 
 
-def mode(text: str) -> "Dedupe":
-    """Return a dedupe mode: `done`, `started`, `latest`, or the duration of a window.
+def mode(text: str) -> "Dedupe | None":
+    """Return a dedupe mode: `done`, `started`, `latest`, or the duration of a window; None for `none`.
 
     Raises:
         ValueError: it is none.
@@ -68,20 +70,24 @@ def mode(text: str) -> "Dedupe":
     from streamjobs.core.dedupe import Latest, UntilDone, UntilStarted, Window
 
     modes = {"done": UntilDone, "started": UntilStarted, "latest": Latest}
+    if text == "none":
+        return None
     if text in modes:
         return modes[text]()
     try:
         return Window(seconds(text))
     except ValueError as error:
         raise ValueError(
-            f"{text!r:.40} is no dedupe mode: use done, started, latest, or a window such as 5m"
+            f"{text!r:.40} is no dedupe mode: use done, started, latest, a window such as 5m, or none"
         ) from error
 
 
-def dedupe(text: str) -> "Dedupe":
-    """Read a dedupe mode."""
+def dedupe(_context: click.Context, _option: click.Parameter, text: str | None) -> "Dedupe | UnsetType | None":
+    """Read a dedupe mode; UNSET where the option is not there."""
+    from msgspec import UNSET
+
     try:
-        return mode(text)
+        return UNSET if text is None else mode(text)
     except (ValueError, InvalidOption) as error:
         raise click.BadParameter(str(error)) from error
 

@@ -84,7 +84,7 @@ def _run_child(
 ) -> int:
     """Run one of the children that `_supervise` starts."""
     from streamjobs.core.options import WorkerOptions
-    from streamjobs.worker.start import Duty
+    from streamjobs.worker.duty import Duty
 
     return app.run_child(line, Duty.SUSPECTS if quarantine else Duty.ORDINARY, queues, WorkerOptions(**options))
 

@@ -104,8 +104,8 @@ class Signature:
                 " a dataclass, a msgspec Struct or a pydantic model"
             )
 
-    def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
-        """Return the body for these arguments, checked as the worker will check it.
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[bytes, msgspec.Struct]:
+        """Return the body for these arguments, checked as the worker will check it, and as fields what it will get.
 
         Raises:
             UsageError: they do not fit the signature, or cannot be encoded.
@@ -115,11 +115,15 @@ class Signature:
             if self._keyword_only:
                 args, kwargs = (), self._by_name(args, kwargs)
             body = _encoder.encode(self.struct(*args, **kwargs))
-            self._decoder.decode(body)
+            arguments: msgspec.Struct = self._decoder.decode(body)
         except _UNENCODABLE as error:
             raise UsageError(f"{self.name}: {_reason(error)}") from error
         _check_body(body, (args, kwargs), self.name)
-        return body
+        return body, arguments
+
+    def encode(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
+        """Return the body for these arguments; as `bind`."""
+        return self.bind(args, kwargs)[0]
 
     def _by_name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         if len(args) > len(self.positional):
@@ -129,13 +133,13 @@ class Signature:
             raise TypeError(f"argument {min(twice)!r} was given twice")
         return named | kwargs
 
-    def convert(self, values: dict[str, Any]) -> bytes:
-        """Return the body for arguments by name, in text or JSON form, as the command line has them."""
+    def convert(self, values: dict[str, Any]) -> tuple[bytes, msgspec.Struct]:
+        """As `bind`, for arguments by name in text or JSON form, as the command line has them."""
         try:
             arguments = msgspec.convert(values, self.struct, strict=False, dec_hook=_dec_hook)
         except msgspec.ValidationError as error:
             raise UsageError(f"{self.name}: {_reason(error)}") from error
-        return self.encode((), msgspec.structs.asdict(arguments))
+        return self.bind((), msgspec.structs.asdict(arguments))
 
     def argument(self, name: str, value: Any) -> bytes:
         """Return one argument as JSON, from its text or JSON form.
@@ -152,16 +156,12 @@ class Signature:
             raise UsageError(f"{self.name}: argument {name!r}: {_reason(error)}") from error
         return encode_value(converted, f"{self.name}: argument {name!r}")
 
-    def check(self, body: bytes) -> None:
-        """Raise UsageError if this body does not fit the signature."""
+    def check(self, body: bytes) -> msgspec.Struct:
+        """Return the arguments of a body as fields; raise UsageError if it does not fit the signature."""
         try:
-            self._decoder.decode(body)
+            arguments: msgspec.Struct = self._decoder.decode(body)
         except (ValueError, RecursionError) as error:
             raise UsageError(f"{self.name}: {_reason(error)}") from error
-
-    def arguments(self, body: bytes) -> msgspec.Struct:
-        """Return the arguments of a body that was checked, as fields, as the handler gets them."""
-        arguments: msgspec.Struct = self._decoder.decode(body)
         return arguments
 
     def result(self, value: Any) -> Any:

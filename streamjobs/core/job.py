@@ -25,7 +25,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     worker: str = msgspec.field(name="w", default="")
 
 
-class Meta(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=False):
+class Meta(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=False, gc=False):
     """What travels with a job beside its arguments; all of it empty for a fresh, plain job.
 
     The short names are the wire format (docs/protocol.md).

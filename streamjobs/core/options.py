@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, Self, TypedDict
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from streamjobs.core import names, redact
 from streamjobs.core.addresses import parse_address
@@ -32,8 +33,11 @@ class _Options(msgspec.Struct, frozen=True):
         Raises:
             InvalidOption: a value is outside its range, or there is no such option.
         """
-        cls._check_known(keywords)
-        return cls(**keywords)
+        try:
+            return cls(**keywords)
+        except TypeError:
+            cls._check_known(keywords)
+            raise
 
     def changed(self, keywords: Mapping[str, Any]) -> Self:
         """Return these options with some of them changed.
@@ -118,7 +122,8 @@ class EnqueueOptions(_Options, frozen=True):
     delay: float | timedelta | None = None
     at: datetime | None = None
     dedupe_key: str | None = None
-    dedupe: Dedupe | None = None
+    dedupe: Dedupe | UnsetType | None = UNSET
+    """UNSET for what the kind says, None for none."""
     queue: str | None = None
     headers: dict[str, str] | None = None
     result_ttl: float | timedelta | None = None
@@ -126,27 +131,35 @@ class EnqueueOptions(_Options, frozen=True):
     when_expired: WhenExpired = "dead"
 
     def __post_init__(self) -> None:
-        if self.delay is not None and self.at is not None:
-            raise InvalidOption("delay and at: give one of the two")
         if self.dedupe_key is not None:
             names.check_dedupe_key(self.dedupe_key)
-        check_mode(self.dedupe)
+        if self.dedupe is not UNSET:
+            check_mode(self.dedupe)
+            if self.dedupe is None and self.dedupe_key is not None:
+                raise InvalidOption(f"dedupe=None and dedupe_key={self.dedupe_key!r:.80}: give one of the two")
         if self.queue is not None:
             names.check_name(self.queue, "queue")
         if self.headers is not None:
             _check_headers(self.headers)
         if self.result_ttl is not None:
             result_ttl_ms(self.result_ttl)
-        _ = self.delay_ms, self.at_ms
-        self._check_expiry()
-
-    def _check_expiry(self) -> None:
         if self.when_expired not in ("dead", "drop"):
             raise InvalidOption(f"when_expired={self.when_expired!r:.80}: use 'dead' or 'drop'")
+        if self.delay is not None or self.at is not None or self.expires is not None:
+            self._check_times()
+
+    def _check_times(self) -> None:
+        if self.delay is not None and self.at is not None:
+            raise InvalidOption("delay and at: give one of the two")
+        _ = self.delay_ms, self.at_ms
         if self.at is not None and self.expires_ms:
             raise InvalidOption("expires: counts from the enqueue; beside at= give an instant, at + timedelta(...)")
         if self.delay_ms >= self.expires_ms > 0 or self.at_ms >= self.expires_at_ms > 0:
             raise InvalidOption(f"expires={self.expires!s:.80}: the job would expire before it is due")
+
+    def mode(self, default: Dedupe | None) -> Dedupe | None:
+        """Return the dedupe mode, where `default` is what the kind says."""
+        return default if isinstance(self.dedupe, UnsetType) else self.dedupe
 
     @property
     def delay_ms(self) -> int:

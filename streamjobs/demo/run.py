@@ -204,7 +204,7 @@ class _Demo:
         pid = self._watch.kill_one(processes.pids("worker"))
         if pid is not None:
             jobs = len(self._watch.running[pid])
-            self._say(f"killed worker {pid} with SIGKILL in the middle of {jobs} jobs")
+            self._say(f"killed worker {pid} with SIGKILL in the middle of {jobs} job{'' if jobs == 1 else 's'}")
         return pid
 
     def _expect_alive(self, processes: Processes, killed: int | None) -> None:

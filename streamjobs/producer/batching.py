@@ -17,7 +17,7 @@ from streamjobs.core.job import Job
 from streamjobs.core.retry import RECONNECT
 from streamjobs.protocol import intake
 from streamjobs.protocol.calls import Call
-from streamjobs.protocol.intake import Accepted, Batch
+from streamjobs.protocol.intake import Accepted, Batch, Load
 from streamjobs.protocol.keys import QueueKeys
 
 EXACT_FOR_S = 300.0
@@ -43,6 +43,8 @@ class Shipment(msgspec.Struct, eq=False):
     wake: Callable[[], None] | None = None
     abandoned: bool = False
     """Its caller was cancelled: do not send it any more."""
+    load: Load | None = None
+    """Its jobs as a batch has them, where it was made ahead."""
     sending: "Sending | None" = None
     """The batch it went with last; it can be sent again when its outcome is unknown."""
     rest: "tuple[Shipment, dict[int, int]] | None" = None
@@ -123,7 +125,7 @@ class Lane:
 
     def __init__(self, keys: QueueKeys, *, later: bool) -> None:
         self.keys = keys
-        self._build = intake.schedule if later else intake.enqueue
+        self._load = intake.load_later if later else intake.load
         self.start_afresh()
 
     def start_afresh(self) -> None:
@@ -141,6 +143,9 @@ class Lane:
 
     def add(self, shipment: Shipment) -> None:
         """Hand over a shipment; it goes with the next batch."""
+        if len(shipment.jobs) > 1 and shipment.load is None:
+            # Most likely a batch of its own. The server may be at another one just now, so this time is free.
+            shipment.load = self._load(self.keys, shipment.jobs)
         self._waiting.append(shipment)
 
     def next_batch(self, now: float) -> Sending | None:
@@ -173,7 +178,8 @@ class Lane:
     def _sending(self, shipments: list[Shipment], jobs: list[Job], now: float) -> Sending:
         self._number += 1
         batch = Batch(self._producer, self._number, os.urandom(4).hex())
-        call = self._build(self.keys, jobs, batch)
+        load = shipments[0].load if len(shipments) == 1 else None
+        call = (load or self._load(self.keys, jobs)).call(self.keys, batch)
         sending = Sending(shipments, call, len(jobs), max(s.deadline for s in shipments), now)
         for shipment in shipments:
             shipment.sending = sending

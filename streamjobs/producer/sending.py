@@ -13,6 +13,7 @@ from streamjobs.core.job import Job
 from streamjobs.core.limits import Bound
 from streamjobs.core.meter import Meter
 from streamjobs.core.retry import Exponential
+from streamjobs.core.text import plural
 from streamjobs.producer.batching import Lane, Sending, Shipment, Shipped
 from streamjobs.protocol import config, intake
 from streamjobs.protocol.calls import Request
@@ -200,5 +201,5 @@ def _outcome(shipment: Shipment, index: int) -> str:
 
 
 def _full(queue: str, most: int) -> QueueFull:
-    why = f"queue {queue} is full, nothing was enqueued: {most} jobs may wait there (max_waiting)"
+    why = f"queue {queue} is full, nothing was enqueued: {plural(most, 'job')} may wait there (max_waiting)"
     return QueueFull(why, queue=queue, max_waiting=most)

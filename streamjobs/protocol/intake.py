@@ -70,37 +70,55 @@ def _accepted(raw: bytes, prefix: str) -> Accepted:
     return Accepted(prefix, words[0], int(words[1]), held, full)
 
 
-def enqueue(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = "") -> Call[Accepted]:
-    """Put jobs that are due at once on the stream; at most 500 and 1 MiB."""
-    named = [keys.stream, keys.producer(batch.producer), keys.totals, keys.metrics, keys.latest]
-    named += [keys.config, keys.released]
-    words: list[Word] = [clock, batch.number, batch.token]
-    kind, form, jobs_at, run = "", "", 0, 0
+class Load(msgspec.Struct, frozen=True):
+    """Jobs as a call says them, whichever batch they go with: it can be made while another batch is under way."""
+
+    script: str
+    before: list[str]
+    """The call's keys, but for the producer's, which stands between the two."""
+    behind: list[str]
+    words: list[Word]
+    prefix: str
+    """Of the jobs' ids."""
+
+    def call(self, keys: QueueKeys, batch: Batch, clock: str = "") -> Call[Accepted]:
+        """Return the call that sends these jobs as a batch."""
+        named = [*self.before, keys.producer(batch.producer), *self.behind]
+        words = [clock, batch.number, batch.token, *self.words]
+        return Call(self.script, named, words, lambda raw: _accepted(raw, self.prefix))
+
+
+def load(keys: QueueKeys, jobs: Sequence[Job]) -> Load:
+    """Return jobs that are due at once as they go on the stream; at most 500 and 1 MiB."""
+    behind = [keys.totals, keys.metrics, keys.latest, keys.config, keys.released]
+    words: list[Word] = []
+    like, jobs_at, run = ("", "", 0), 0, 0
     for job in jobs:
         meta = job.meta
-        own_form = "plain" if meta is FRESH else "latest" if meta.dedupe_mode and meta.latest else "full"
-        if job.kind != kind or own_form != form:
+        if meta is FRESH:
+            own = (job.kind, "plain", 0)
+        else:
+            own = (job.kind, "latest" if meta.dedupe_mode and meta.latest else "full", _key_ttl_ms(meta))
+        if own != like:
             if run:
                 words[jobs_at] = run
-            kind, form, run = job.kind, own_form, 0
-            words += (kind, 0, form)
-            jobs_at = len(words) - 2
+            like, run, jobs_at = own, 0, len(words) + 1
+            words += (own[0], 0, own[1], own[2])
         run += 1
         words.append(job.body)
-        if form != "plain":
-            words += (encode_meta(meta), _key_ttl_ms(meta))
+        if meta is not FRESH:
+            words.append(encode_meta(meta))
             if meta.dedupe_key:
-                named.append(keys.dedupe(meta.dedupe_key))
+                behind.append(keys.dedupe(meta.dedupe_key))
     if run:
         words[jobs_at] = run
-    return Call("enqueue", named, words, lambda raw: _accepted(raw, ""))
+    return Load("enqueue", [keys.stream], behind, words, "")
 
 
-def schedule(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = "") -> Call[Accepted]:
-    """Put jobs that run later into the set of scheduled ones; at most 500 and 1 MiB."""
-    named = [keys.ids, keys.scheduled, keys.bodies, keys.retries, keys.bell]
-    named += [keys.producer(batch.producer), keys.totals, keys.metrics, keys.latest]
-    words: list[Word] = [clock, batch.number, batch.token]
+def load_later(keys: QueueKeys, jobs: Sequence[Job]) -> Load:
+    """Return jobs that run later as they go into the set of scheduled ones; at most 500 and 1 MiB."""
+    behind = [keys.totals, keys.metrics, keys.latest]
+    words: list[Word] = []
     for job in jobs:
         key = job.meta.dedupe_key
         words += (
@@ -113,8 +131,19 @@ def schedule(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = ""
             int(job.meta.latest),
         )
         if key:
-            named.append(keys.dedupe(key))
-    return Call("schedule", named, words, lambda raw: _accepted(raw, "d"))
+            behind.append(keys.dedupe(key))
+    before = [keys.ids, keys.scheduled, keys.bodies, keys.retries, keys.bell]
+    return Load("schedule", before, behind, words, "d")
+
+
+def enqueue(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = "") -> Call[Accepted]:
+    """Put jobs that are due at once on the stream; at most 500 and 1 MiB."""
+    return load(keys, jobs).call(keys, batch, clock)
+
+
+def schedule(keys: QueueKeys, jobs: Sequence[Job], batch: Batch, clock: str = "") -> Call[Accepted]:
+    """Put jobs that run later into the set of scheduled ones; at most 500 and 1 MiB."""
+    return load_later(keys, jobs).call(keys, batch, clock)
 
 
 def _key_ttl_ms(meta: Meta) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from streamjobs.core.errors import StreamJobsError
+from streamjobs.core.text import plural
 from streamjobs.protocol import leases
 from streamjobs.worker.execution import Execution, WorkerQueue
 from streamjobs.worker.insist import insist
@@ -46,7 +47,7 @@ class Announcer:
         try:
             answers = await self._say(queue, executions) if executions else []
         except StreamJobsError as error:
-            log.warning("cannot start %d jobs: %s", len(executions), error)
+            log.warning("cannot start %s: %s", plural(len(executions), "job"), error)
             for one in executions:
                 self._settler.release(one)
             return []

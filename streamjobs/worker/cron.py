@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from streamjobs.core.cron import Cron, Turn, rfc3339
 from streamjobs.core.failpoints import failpoint
+from streamjobs.core.text import plural
 from streamjobs.protocol import crons as protocol
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.station import Station
@@ -106,7 +107,7 @@ def _tell(entry: Entry, turn: Turn, done: protocol.Ticked) -> None:
     if done.word != "OK":
         return
     if turn.passed:
-        log.warning("cron %s: %d missed slots were passed over", entry.cron.name, turn.passed)
+        log.warning("cron %s: passed over %s", entry.cron.name, plural(turn.passed, "missed slot"))
     for due, job in zip(turn.runs, done.jobs, strict=False):
         slot, job_id = rfc3339(due.slot_ms), entry.queue.keys.job_id(job)
         if due.late_ms:

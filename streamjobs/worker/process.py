@@ -9,6 +9,7 @@ import socket
 import sys
 from contextlib import suppress
 
+from streamjobs.core.text import plural
 from streamjobs.protocol import workers
 from streamjobs.worker.line import ABORT, AWAKE, LAST, QUIET, READY, SUSPECT
 from streamjobs.worker.worker import Worker
@@ -136,7 +137,7 @@ async def leave(code: int) -> None:
         task.cancel()
     stuck = (await asyncio.wait(left, timeout=0.5))[1] if left else ()
     if stuck:
-        log.error("%d handlers do not end, even cancelled: leaving without them", len(stuck))
+        log.error("%s will not end, even cancelled: leaving without", plural(len(stuck), "handler"))
         logging.shutdown()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine
-from enum import Enum
 from time import monotonic
 from typing import Any
 
@@ -18,9 +17,11 @@ from streamjobs.core.codec import DecodeFailed
 from streamjobs.core.decide import crashed
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Claim, Undecodable
+from streamjobs.core.text import plural
 from streamjobs.protocol import lanes, leases
 from streamjobs.worker.admit import Admission
 from streamjobs.worker.announce import Announcer
+from streamjobs.worker.duty import Duty
 from streamjobs.worker.execution import Execution, WorkerQueue
 from streamjobs.worker.mark import Marker
 from streamjobs.worker.run import Runner
@@ -40,17 +41,6 @@ none it starts in company, uncounted: it must not wait for ever.
 """
 STALE_S = 0.5
 """A claim that has not started within this time goes to a worker that may have a free slot."""
-
-
-class Duty(Enum):
-    """Which claims a worker starts."""
-
-    ALL = "all"
-    """A process of its own: suspects too, alone, while everything else waits."""
-    ORDINARY = "ordinary"
-    """All but suspects: another process of the group runs those."""
-    SUSPECTS = "suspects"
-    """Nothing else."""
 
 
 class Starter:
@@ -122,8 +112,8 @@ class Starter:
         beyond = max(0, self._runner.stuck - self._concurrency)
         if beyond:
             self._station.complaints.say(
-                "stuck", "%d handlers do not end, so only %d slots are left: restart this worker",
-                self._runner.stuck, max(0, self._concurrency - beyond),
+                "stuck", "%s will not end, which leaves %s: restart this worker",
+                plural(self._runner.stuck, "handler"), plural(max(0, self._concurrency - beyond), "slot"),
             )  # fmt: skip
         return self._concurrency - beyond
 
@@ -219,7 +209,7 @@ class Starter:
         try:
             words = await self._admission.ask(queue, executions, marked)
         except StreamJobsError as error:
-            log.warning("cannot admit %d jobs: %s", len(executions), error)
+            log.warning("cannot admit %s: %s", plural(len(executions), "job"), error)
             for execution in executions:
                 self._settler.release(execution)
             words = []
@@ -250,7 +240,7 @@ class Starter:
             # Admitted, it was marked along with that.
             self._start(execution)
         elif crashes >= execution.handler.options.retry.max_crashes:
-            decision = crashed(f"{crashes} starts ended with the death of their process")
+            decision = crashed(f"{plural(crashes, 'start')} ended with the death of their process")
             log.error("job %s is dead (crash_limit)", execution.job_id, extra=execution.log_fields)
             self._settler.decided(execution, decision)
         elif crashes < ALONE_FROM:
@@ -292,8 +282,8 @@ class Starter:
         enough = execution.claim.releases >= ENOUGH_RELEASES and self._duty is Duty.ALL
         if await self._emptied(patient=enough):
             if await self._marker.mark(execution) and await self._announced(execution):
-                said = "job %s runs alone: %d starts never ended"
-                log.warning(said, execution.job_id, execution.crashes, extra=execution.log_fields)
+                said = "job %s runs alone: %s never ended"
+                log.warning(said, execution.job_id, plural(execution.crashes, "start"), extra=execution.log_fields)
                 self._runner.start(execution)
                 task = execution.task
         elif not enough or self.stopping or _expired(execution, monotonic()):

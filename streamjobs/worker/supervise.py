@@ -20,6 +20,7 @@ import msgspec
 
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.retry import Exponential
+from streamjobs.core.text import plural
 from streamjobs.worker.front import QUARANTINE, Front
 from streamjobs.worker.line import ABORT, AWAKE, LAST, QUIET, READY, STOP, SUSPECT
 from streamjobs.worker.service import until
@@ -244,7 +245,7 @@ class Supervisor:
         if end.code in FOR_GOOD:
             self._cause = self._cause or end.code
         elif self._false_starts >= FALSE_STARTS and not any(one.ready for one in self._children):
-            often = f"{self._false_starts} starts in a row came to nothing"
+            often = f"{plural(self._false_starts, 'start')} in a row came to nothing"
             self._cause = CrashedAtStart(
                 f"the worker dies before it works ({often}, the last {end.how}): see its lines above"
             )

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from streamjobs.core.errors import Rejected, StreamJobsError
+from streamjobs.core.text import plural
 from streamjobs.protocol import server, views
 from streamjobs.protocol.calls import Command
 from streamjobs.worker.execution import WorkerQueue
@@ -85,7 +86,7 @@ class Watchdog:
         """Why the worker makes no progress; "" while it does, or has reason not to. Of any thread."""
         stuck, slots = self._runner.stuck, self._station.options.concurrency
         if stuck > slots:
-            return f"{stuck} handlers do not end, more than there are slots"
+            return f"{plural(stuck, 'handler')} will not end, more than there are slots"
         if self._keeper.loop_still_s > 2 * self._patience_s:
             return f"the event loop has not moved for {self._keeper.loop_still_s:.0f} s"
         return self._failed

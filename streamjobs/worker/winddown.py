@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Coroutine, Sequence
 from time import monotonic
 from typing import Any
 
+from streamjobs.core.text import plural
 from streamjobs.protocol import leases
 from streamjobs.worker.execution import Ending, Execution
 from streamjobs.worker.fetch import Fetcher
@@ -97,7 +98,7 @@ class WindDown:
         left = [one for queue in self._station.queues for one in list(queue.held.values()) if one.runs]
         if left:
             some = ", ".join(one.job_id for one in left[:5]) + (" ..." if len(left) > 5 else "")
-            log.warning("%d running jobs are cancelled and given back: %s", len(left), some)
+            log.warning("%s cancelled and given back: %s", plural(len(left), "running job"), some)
         for execution in left:
             end_run(execution, Ending.STOP)
         cancelled = [one.task for one in left if one.task and one.handler and one.handler.is_async]

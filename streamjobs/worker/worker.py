@@ -21,6 +21,7 @@ from streamjobs.core.meter import Meter
 from streamjobs.core.options import WorkerOptions
 from streamjobs.core.registry import Handler
 from streamjobs.core.subscription import Subscription, weight_of
+from streamjobs.core.text import plural
 from streamjobs.core.thresholds import Thresholds
 from streamjobs.protocol import leases, upkeep
 from streamjobs.protocol.keys import QueueKeys
@@ -31,6 +32,7 @@ from streamjobs.worker.count import AtWork, CountingSettler
 from streamjobs.worker.cron import Scheduler
 from streamjobs.worker.deadlines import Deadlines
 from streamjobs.worker.discovery import Discovery
+from streamjobs.worker.duty import Duty
 from streamjobs.worker.execution import Access, Ending, Execution, WorkerQueue
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.lease import LeaseKeeper
@@ -44,7 +46,7 @@ from streamjobs.worker.scrape import metrics_pages
 from streamjobs.worker.service import HEALABLE, Backoff, Service, run_service, until
 from streamjobs.worker.settle import Settler
 from streamjobs.worker.spans import ProcessSpans
-from streamjobs.worker.start import Duty, Starter
+from streamjobs.worker.start import Starter
 from streamjobs.worker.station import Station, new_consumer
 from streamjobs.worker.upkeep import Upkeep
 from streamjobs.worker.watchdog import Watchdog
@@ -222,8 +224,9 @@ class Worker:
             finally:
                 keeper.stop()
                 log.info(
-                    "worker %s stopped: %d done, %d failed, %d given back, %d came too late, %d leases renewed",
-                    *(self.consumer, settler.done, settler.failed, settler.given_back, settler.lost, keeper.renewed),
+                    "worker %s stopped: %d done, %d failed, %d given back, %d came too late, %s renewed",
+                    *(self.consumer, settler.done, settler.failed, settler.given_back, settler.lost),
+                    plural(keeper.renewed, "lease"),
                 )
 
     def _lease_executor(self, stack: AsyncExitStack) -> SyncExecutor:
@@ -300,7 +303,7 @@ class Worker:
         fetching = self._spawn(fetcher)
         promoting = self._spawn(promoter) if promoter else fetching
         names = ", ".join([one.pattern for one in self._patterns] + [queue.keys.queue for queue in self._queues])
-        log.info("worker %s serves %s with %d slots", self.consumer, names, options.concurrency)
+        log.info("worker %s serves %s with %s", self.consumer, names, plural(options.concurrency, "slot"))
         self.ready.set()
         watched: list[asyncio.Future[Any]] = [*tasks, *told, fetching, promoting, settler.broken]
         stopped = asyncio.create_task(self._stopping.wait())

@@ -30,6 +30,7 @@ def test_list_names_the_scenarios() -> None:
         "dedupe",
         "drain",
         "limits",
+        "cron",
         "dead",
         "chaos",
     ]
@@ -76,6 +77,7 @@ def test_json_to_a_file_leaves_the_table_on_stdout(tmp_path: Path) -> None:
         (["run", "drain", "--minutes", "1"], 2, "--minutes: drain has no such option"),
         (["run", "chaos", "enqueue", "--seed", "0"], 2, "--seed: enqueue has no such option"),
         (["run", "chaos", "--jobs", "5"], 2, "--jobs: chaos has no such option"),
+        (["run", "cron", "--jobs", "5"], 2, "--jobs: cron has no such option"),
         (["run", "chaos", "--minutes", "0"], 2, "0 is not a time"),
         (["run", "chaos", "--minutes", "nan"], 2, "nan is not a time"),
         (["run", "chaos", "--url", "unix:///nowhere/socket"], 3, "/nowhere/socket"),

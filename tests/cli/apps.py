@@ -1,6 +1,6 @@
 """An app for the tests of the command line."""
 
-from streamjobs import Permanent, Retry, StreamJobs
+from streamjobs import Permanent, Retry, StreamJobs, UntilDone
 
 app = StreamJobs("memory://cli-tests")
 
@@ -27,6 +27,11 @@ async def fail(text: str = "no") -> None:
 async def refuse(n: int = 0) -> None:
     """Die at once."""
     raise Permanent(f"refused {n}")
+
+
+@app.job(name="tests.once", dedupe=UntilDone(key="a"))
+async def once(a: int) -> None:
+    """Be there once for each argument."""
 
 
 @app.job(name="other.greet")

@@ -286,6 +286,21 @@ def test_a_mode_without_a_key_takes_all_arguments(line: Line) -> None:
     assert line.enqueue("tests.add", "2", "--dedupe", "latest") != first
 
 
+def test_the_mode_of_a_kind_can_be_switched_off(line: Line, tmp_path: Path) -> None:
+    file = tmp_path / "jobs"
+    file.write_text(
+        '{"kind": "tests.once", "args": {"a": 1}}\n{"kind": "tests.once", "args": {"a": 1}, "dedupe": "none"}\n'
+    )
+    kind = ("enqueue", "-A", APP, "tests.once", "1")
+    first = line.json(*kind)["jobs"][0]["id"]
+
+    assert line.json(*kind)["jobs"] == [{"id": first, "queue": "default", "duplicate": True}]
+    assert line.json(*kind, "--dedupe", "none")["enqueued"] == 1
+    document = line.json("enqueue", "-A", APP, "--file", str(file))
+    assert (document["enqueued"], document["duplicates"]) == (1, 1)
+    assert line.json("enqueue", "-A", APP, "--file", str(file), "--dedupe", "none")["enqueued"] == 2
+
+
 def test_modes_in_a_file(line: Line, tmp_path: Path) -> None:
     file = tmp_path / "jobs"
     file.write_text('{"kind": "tests.add", "args": {"a": 1}, "dedupe_key": "k", "dedupe": "latest"}\n' * 2)
@@ -295,6 +310,6 @@ def test_modes_in_a_file(line: Line, tmp_path: Path) -> None:
     assert (document["enqueued"], document["duplicates"]) == (1, 1)
 
 
-@pytest.mark.parametrize(("mode", "said"), [("for ever", "such as 5m"), ("0", "must be from"), ("-5", "'-5'")])
+@pytest.mark.parametrize(("mode", "said"), [("for ever", "such as 5m, or none"), ("0", "must be from"), ("-5", "'-5'")])
 def test_what_is_no_mode_is_refused(line: Line, mode: str, said: str) -> None:
     assert said in error_line(line("enqueue", "-A", APP, "tests.add", "1", "--dedupe", mode, exit=2))

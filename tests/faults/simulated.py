@@ -19,7 +19,7 @@ from streamjobs.client import Connections
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.sync import SyncExecutor
 from streamjobs.protocol.calls import Command, Request
-from streamjobs.worker.start import Duty
+from streamjobs.worker.duty import Duty
 from streamjobs.worker.worker import Worker
 from tests.worker.support import Queue, make_app
 

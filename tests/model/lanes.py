@@ -3,16 +3,15 @@
 The model is the workers' own log: who runs, by what the server let start, and until when that counts.
 """
 
-import secrets
 from collections import Counter
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from streamjobs.core.job import Claim
-from tests.leaks import check_keys
-from tests.store.support import CLOCK, LEASE_MS, Store, job_of, later
+from tests.model.history import History
+from tests.store.support import CLOCK, LEASE_MS, job_of, later
 
 CONSUMERS = st.sampled_from(["a", "b", "c"])
 PICK = st.integers(0, 999)
@@ -48,11 +47,9 @@ class World:
     """The clock at each start under the rate."""
 
 
-class Lanes(RuleBasedStateMachine):
+class Lanes(History):
     """One queue with a limit per key, per kind and of its own; each job has some of the lanes."""
 
-    url: str
-    seen: Counter[str]
     WANTED = (
         "parked",
         "woken",
@@ -64,13 +61,8 @@ class Lanes(RuleBasedStateMachine):
         "given back",
     )
 
-    def __init_subclass__(cls) -> None:
-        cls.seen = Counter()
-
     def __init__(self) -> None:
         super().__init__()
-        self.namespace = f"t{secrets.token_hex(6)}"
-        self.store = Store(self.url, self.namespace)
         self.world = World()
         self.clock = CLOCK
         self.whole = True
@@ -229,9 +221,7 @@ class Lanes(RuleBasedStateMachine):
         try:
             self.drain()
         finally:
-            self.store.close()
-            problems = check_keys(self.url, self.namespace)
-        assert not problems, problems
+            super().teardown()
 
     def drain(self) -> None:
         """Whatever has happened: in time every job that is left starts and ends."""

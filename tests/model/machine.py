@@ -1,20 +1,18 @@
 """Random histories of one queue, compared with the model after every step."""
 
-import secrets
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
 from streamjobs.core.codec import decode_meta, split_envelope
 from streamjobs.core.job import Claim
 from streamjobs.protocol import leases, upkeep
-from tests.leaks import check_keys
+from tests.model.history import History
 from tests.model.model import ENDED, IN_STREAM, MAX_FAILURES, Record
 from tests.model.story import Story
-from tests.store.support import Store, job_of
+from tests.store.support import job_of
 
 CONSUMERS = st.sampled_from(["a", "b", "c"])
 PICK = st.integers(0, 999)
@@ -33,14 +31,12 @@ def _of(name: str) -> st.SearchStrategy[str]:
     return st.runner().flatmap(lambda machine: st.sampled_from(getattr(machine, name)))
 
 
-class Histories(RuleBasedStateMachine):
+class Histories(History):
     """Workers, producers and operators at one queue; a claim is used as often and as late as it pleases."""
 
-    url: str
-    seen: Counter[str]
     KEYS: Sequence[str] = ["", "", "", "", "k", "l"]
     DEEDS: Sequence[str] = ["enqueue", "enqueue", "schedule", *FETCHES, *MISHAPS, *SETTLEMENTS, *OPERATIONS]
-    WANTED: Sequence[str] = (
+    WANTED = (
         "duplicate refused",
         "fence refused",
         "taken over",
@@ -53,15 +49,9 @@ class Histories(RuleBasedStateMachine):
         "replayed",
         "rescheduled",
     )
-    """What the histories of a run must have come to, or they prove little."""
-
-    def __init_subclass__(cls) -> None:
-        cls.seen = Counter()
 
     def __init__(self) -> None:
         super().__init__()
-        self.namespace = f"t{secrets.token_hex(6)}"
-        self.store = Store(self.url, self.namespace)
         self.story = Story(self.store, self.seen)
         self.model = self.story.model
 
@@ -70,11 +60,6 @@ class Histories(RuleBasedStateMachine):
         self.store.make_group()
         self.story.enqueue(keys)
         self.story.claim("a", claimed)
-
-    def teardown(self) -> None:
-        self.store.close()
-        problems = check_keys(self.url, self.namespace)
-        assert not problems, problems
 
     @rule(
         deed=_of("DEEDS"),

@@ -6,29 +6,17 @@ import secrets
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import run_state_machine_as_test
 
 from tests.conftest import BINARIES
 from tests.leaks import check_keys
+from tests.model.history import run_histories
 from tests.model.lanes import Lanes
 from tests.store.support import CLOCK, Store, job_of
-
-EXAMPLES = 120
-STEPS = 40
 
 
 @pytest.mark.parametrize("server_url", list(BINARIES)[:1], indirect=True)
 def test_every_history_keeps_the_limits_and_ends(server_url: str) -> None:
-    class OnThisServer(Lanes):
-        url = server_url
-
-    run_state_machine_as_test(
-        OnThisServer,
-        settings=settings(max_examples=EXAMPLES, stateful_step_count=STEPS, derandomize=bool(os.environ.get("CI"))),
-    )
-
-    never = [name for name in Lanes.WANTED if not OnThisServer.seen[name]]
-    assert not never, f"these histories never came to: {never}"
+    run_histories(Lanes, server_url, 120)
 
 
 @pytest.mark.parametrize("server_url", list(BINARIES)[:1], indirect=True)

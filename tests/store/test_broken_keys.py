@@ -74,7 +74,10 @@ def test_enqueue_that_failed_half_way_leaves_whole_jobs(store: Store) -> None:
     store.command("RPUSH", store.keys.dedupe("bad"), "x")
 
     with pytest.raises(Rejected):
-        store.enqueue(job(1), job(2, dedupe_key="bad"), job(3))
+        store.enqueue(job(1), job(2, dedupe_key="good"), job(3, dedupe_key="bad"), job(4, dedupe_key="later"))
 
     store.command("DEL", store.keys.dedupe("bad"))
-    assert [claim.body for claim in store.claim()] == [b'{"n":1}']
+    first, second = store.claim()
+    assert (first.body, second.body) == (b'{"n":1}', b'{"n":2}')
+    assert store.command("GET", store.keys.dedupe("good")) == second.entry
+    assert store.command("EXISTS", store.keys.dedupe("later")) == 0

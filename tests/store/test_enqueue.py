@@ -111,6 +111,19 @@ def test_batch_of_duplicates_alone_adds_nothing(store: Store) -> None:
     assert store.totals() == {"enqueued": 1}
 
 
+def test_every_key_of_a_batch_names_a_job_that_is_there(store: Store) -> None:
+    """The ids of all but the first are given before their jobs are there, and keys with them."""
+    [held] = store.enqueue(job(0, dedupe_key="3"))
+
+    ids = store.enqueue(*(job(n, dedupe_key=str(n % 7)) for n in range(20)), job(20))
+
+    holders = {n: store.command("GET", store.keys.dedupe(str(n))).decode() for n in range(7)}
+    assert ids[:-1] == [holders[n % 7] for n in range(20)]
+    assert holders[3] == held
+    assert {entry.decode() for entry, _ in store.entries()} == {*holders.values(), ids[-1]}
+    assert [claim.body for claim in store.claim()] == [b'{"n":%d}' % n for n in (0, 0, 1, 2, 4, 5, 6, 20)]
+
+
 def test_keys_go_to_the_jobs_that_named_them(store: Store) -> None:
     ids = store.enqueue(job(0, dedupe_key="a"), job(1, parks=1), job(2), job(3, dedupe_key="b"))
 

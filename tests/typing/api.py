@@ -149,6 +149,7 @@ def index(page: int) -> None: ...
 async def dedupe() -> None:
     assert_type(await index.options(dedupe=Latest(key=("page",))).enqueue(1), Handle[None])
     assert_type(await index.options(dedupe=Window(timedelta(minutes=5)), dedupe_key="k").enqueue(1), Handle[None])
+    assert_type(await index.options(dedupe=None).enqueue(1), Handle[None])
     UntilStarted(key=lambda page, **_: f"{page}")
     JobOptions(dedupe=Window(5.0))
 

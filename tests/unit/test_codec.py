@@ -278,7 +278,7 @@ def test_pydantic_models_are_checked_by_their_own_rules() -> None:
 def test_text_from_a_command_line_is_converted_by_the_signature() -> None:
     def handler(n: int, when: date, on: bool = False) -> None: ...
 
-    body = of(handler).convert({"n": "5", "when": "2026-01-02", "on": "true"})
+    body, _ = of(handler).convert({"n": "5", "when": "2026-01-02", "on": "true"})
 
     assert body == b'{"n":5,"when":"2026-01-02","on":true}'
     with pytest.raises(UsageError, match=r"handler: .*`int`"):

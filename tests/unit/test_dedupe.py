@@ -111,9 +111,32 @@ def test_defaults_of_the_app_hold_for_its_kinds() -> None:
     assert (f.call(1).meta.dedupe_key, f.call(1).meta.dedupe_mode) == ('f:{"n":1}', LATEST)
 
 
+def test_an_enqueue_may_switch_the_dedupe_of_its_kind_off() -> None:
+    app = StreamJobs("memory://")
+    send = kind_of(UntilDone(key="user_id"))
+
+    assert send.options(dedupe=None).call(1).meta is FRESH
+    assert send.options(dedupe_key=None).call(1).meta.dedupe_key == 'mail.send:{"user_id":1}'
+    assert send.options(dedupe=None).options(delay=1).call(1).meta.dedupe_key == 'mail.send:{"user_id":1}'
+    app.job(name="f", dedupe=Latest())(lambda: None)
+    assert app.job_of("f", {}, EnqueueOptions(dedupe=None)).meta is FRESH
+    assert app.job_of("f", {}, EnqueueOptions()).meta.latest
+
+
+def test_a_kind_may_switch_the_dedupe_of_its_app_off() -> None:
+    app = StreamJobs("memory://", defaults=JobOptions(dedupe=Latest()))
+
+    assert app.job(name="f", dedupe=None)(lambda: None).call().meta is FRESH
+    assert app.job(name="g")(lambda: None).call().meta.latest
+    with pytest.raises(UsageError, match="give dedupe_key="):
+        app.job_of("elsewhere", {}, EnqueueOptions())
+    assert app.job_of("elsewhere", {}, EnqueueOptions(dedupe=None)).meta is FRESH
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
+        (lambda: EnqueueOptions(dedupe=None, dedupe_key="k"), "dedupe=None and dedupe_key='k'"),
         (lambda: UntilDone(key=wrong(5)), "key=5"),
         (lambda: UntilDone(key=()), "tuple of names"),
         (lambda: Latest(key=wrong(("a", 1))), "tuple of names"),

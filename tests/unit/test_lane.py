@@ -13,7 +13,8 @@ from streamjobs.core.errors import (
 )
 from streamjobs.core.job import Job
 from streamjobs.producer.batching import EXACT_FOR_S, Lane, Sending, Shipment, Shipped
-from streamjobs.protocol.intake import MAX_BATCH_BYTES, MAX_BATCH_JOBS, Accepted, BatchRefused
+from streamjobs.protocol import intake
+from streamjobs.protocol.intake import MAX_BATCH_BYTES, MAX_BATCH_JOBS, Accepted, Batch, BatchRefused
 from streamjobs.protocol.keys import QueueKeys
 
 NOW = 1000.0
@@ -47,7 +48,8 @@ def ids(one: Shipment) -> list[str]:
 
 def batch_of(sending: Sending) -> tuple[str, Any, Any]:
     """Return producer id, number and token."""
-    return sending.call.keys[1].rpartition(":")[2], sending.call.args[1], sending.call.args[2]
+    [producer] = [key for key in sending.call.keys if ":producer:" in key]
+    return producer.rpartition(":")[2], sending.call.args[1], sending.call.args[2]
 
 
 def test_whatever_has_gathered_goes_in_one_call_in_order(lane: Lane) -> None:
@@ -62,6 +64,22 @@ def test_whatever_has_gathered_goes_in_one_call_in_order(lane: Lane) -> None:
     assert (ids(first), ids(bulk), ids(last)) == (["17-0"], ["17-1", "9-9", "17-2"], ["17-3"])
     assert isinstance(bulk.outcome, Shipped)
     assert bulk.outcome.held == {1}
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_bulk_is_made_ready_when_it_is_handed_over(later: bool) -> None:
+    lane = Lane(QueueKeys("sj", "mail"), later=later)
+    build = intake.schedule if later else intake.enqueue
+    first, second, single = shipment(2), shipment(3), shipment(1)
+    put(lane, first)
+    alone = send(lane)
+    put(lane, second, single)
+    together = send(lane)
+
+    assert (first.load is None, second.load is None, single.load is None) == (False, False, True)
+    for sending, jobs in ((alone, first.jobs), (together, second.jobs + single.jobs)):
+        call = build(lane.keys, jobs, Batch(*batch_of(sending)))
+        assert (call.script, call.keys, call.args) == (sending.call.script, sending.call.keys, sending.call.args)
 
 
 def test_each_caller_is_woken_once(lane: Lane) -> None:

@@ -123,11 +123,24 @@ def test_jobs_of_one_kind_in_a_row_share_its_name() -> None:
     call = intake.enqueue(KEYS, [plain, plain, keyed, other], Batch("p", 1, "t"))
 
     assert list(call.args[3:]) == [
-        "a", 2, "plain", b"1", b"1",
-        "a", 1, "full", b"2", b'{"dk":"k"}', intake.DEDUPE_TTL_MS,
-        "b", 1, "plain", b"3",
+        "a", 2, "plain", 0, b"1", b"1",
+        "a", 1, "full", intake.DEDUPE_TTL_MS, b"2", b'{"dk":"k"}',
+        "b", 1, "plain", 0, b"3",
     ]  # fmt: skip
     assert call.keys[4:] == [KEYS.latest, KEYS.config, KEYS.released, KEYS.dedupe("k")]
+
+
+def test_jobs_of_a_run_have_keys_that_live_alike() -> None:
+    metas = [Meta(dedupe_key="k"), Meta(dedupe_key="l"), Meta(dedupe_key="m", dedupe_window_ms=9), Meta(parks=1)]
+
+    call = intake.enqueue(KEYS, [Job("a", b"1", "mail", meta=meta) for meta in metas], Batch("p", 1, "t"))
+
+    assert list(call.args[3:]) == [
+        "a", 2, "full", intake.DEDUPE_TTL_MS, b"1", b'{"dk":"k"}', b"1", b'{"dk":"l"}',
+        "a", 1, "full", 9, b"1", b'{"dk":"m","dw":9}',
+        "a", 1, "full", 0, b"1", b'{"p":1}',
+    ]  # fmt: skip
+    assert list(call.keys[7:]) == [KEYS.dedupe(key) for key in "klm"]
 
 
 def test_jobs_that_take_newer_arguments_have_a_form_of_their_own() -> None:

@@ -38,3 +38,8 @@ def test_spans(ms: float, shown: str) -> None:
 )  # fmt: skip
 def test_brief_spans(ms: int, shown: str) -> None:
     assert text.brief(ms) == shown
+
+
+@pytest.mark.parametrize(("number", "said"), [(0, "0 slots"), (1, "1 slot"), (2, "2 slots"), (12_418, "12,418 slots")])
+def test_one_has_no_s(number: int, said: str) -> None:
+    assert text.plural(number, "slot") == said

@@ -9,12 +9,13 @@ import msgspec
 from streamjobs import Context, StreamJobs
 from streamjobs.core.job import Claim
 from streamjobs.protocol import leases
+from streamjobs.worker.duty import Duty
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.quarantine import Quarantine
 from streamjobs.worker.run import Runner
 from streamjobs.worker.settle import Settler
-from streamjobs.worker.start import Duty, Starter
+from streamjobs.worker.start import Starter
 from streamjobs.worker.station import Station
 from tests.worker.support import FAST, Flag, Queue
 

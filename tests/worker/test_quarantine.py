@@ -6,7 +6,7 @@ import pytest
 
 from streamjobs import StreamJobs
 from streamjobs.protocol import leases
-from streamjobs.worker.start import Duty
+from streamjobs.worker.duty import Duty
 from tests.worker.bench import Bench, Gate, crash_marked
 from tests.worker.support import Queue
 

@@ -257,4 +257,4 @@ async def test_slots_of_handlers_that_do_not_end_are_replaced_once_over(
         free.append(starter.free())
 
     assert free == [5, 5, 3, 0, -2]
-    assert "7 handlers do not end, so only 3 slots are left" in caplog.text
+    assert "7 handlers will not end, which leaves 3 slots" in caplog.text

@@ -12,9 +12,9 @@ import pytest
 from streamjobs import Exponential, JobFailed, Retry, State, StreamJobs, Unavailable
 from streamjobs.protocol import leases
 from streamjobs.worker import service, watchdog
+from streamjobs.worker.duty import Duty
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.lease import LeaseKeeper
-from streamjobs.worker.start import Duty
 from streamjobs.worker.watchdog import PATIENCE_S, Watchdog
 from streamjobs.worker.worker import Worker
 from tests.faults.proxy import Act, Proxy, Rule
@@ -336,7 +336,7 @@ async def test_more_handlers_that_do_not_end_than_slots_make_the_worker_not_live
             assert worker.live
             with pytest.raises(JobFailed):
                 await (await hangs.enqueue(n)).result(timeout=10)
-        assert worker.trouble == "2 handlers do not end, more than there are slots"
+        assert worker.trouble == "2 handlers will not end, more than there are slots"
         waiting = await quick.enqueue()
         await pause(0.3)
         assert (await waiting.status()).state == State.WAITING

@@ -87,9 +87,9 @@ LOSSES = (
         (
             Edit(
                 "lua/enqueue.lua",
-                "        id = add(id, kind, ARGV[at], ARGV[at + 1])\n",
-                "        if ttl ~= '0' then redis.call('SET', KEYS[key], id or '0-1', 'PX', ttl) end\n"
-                "        id = add(id, kind, ARGV[at], ARGV[at + 1])\n",
+                "      local given = add(id, kind, body, meta)\n",
+                "      if keyed then redis.call('SET', name, id or '0-1', 'PX', ttl) end\n"
+                "      local given = add(id, kind, body, meta)\n",
             ),
         ),
         "test_producers.py::test_F48_an_enqueue_that_ends_half_way_holds_no_dedupe_key",

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from streamjobs import StreamJobs
-from streamjobs.worker.start import ENOUGH_RELEASES, Duty
+from streamjobs.worker.duty import Duty
+from streamjobs.worker.start import ENOUGH_RELEASES
 from tests.faults.field import NAMESPACE, Field
 from tests.faults.simulated import Process, World, live
 from tests.servers import Server
