@@ -137,9 +137,15 @@ def _due(keys: QueueKeys, key: str, after: str, most: int) -> Talk[Page]:
         rank, before = yield [pages.rank(key, local), pages.due_before(key, behind[0])]
         # Where it is gone, those due at the same instant are told apart by their names, as the server does.
         begin = before if rank is None else rank + 1
-    [rows] = yield [pages.due(key, begin, most)]
+    while True:
+        [rows] = yield [pages.due(key, begin, most)]
+        fresh = [row for row in rows if (row.at_ms, row.job) > behind]
+        if fresh or len(rows) < most:
+            break
+        # All of these were seen: to go on behind the last of them would show those between it and `behind` again.
+        begin += most
     next_ = f"{rows[-1].at_ms}/{rows[-1].job}" if len(rows) == most else ""
-    rows = [row for row in rows if (row.at_ms, row.job) > behind]
+    rows = fresh
     [envelopes] = (yield [pages.envelopes(keys, [row.job for row in rows])]) if rows else [[]]
     pairs = zip(rows, envelopes, strict=True)
     return Page([_unpacked(row, raw) for row, raw in pairs if raw is not None], next_)

@@ -134,6 +134,22 @@ def test_a_listing_goes_on_where_the_job_that_it_ended_with_has_gone(joined: Sto
     assert ids(listing(joined, Live.SCHEDULED, after=later_.next)) == scheduled[2:]
 
 
+def test_no_job_is_seen_twice_where_more_than_a_page_are_due_at_one_instant(joined: Store) -> None:
+    """And the one with which the page before ended has gone: its place is found by its name."""
+    scheduled = sorted(joined.schedule(*(delayed(n, at_ms=1_900_000_000_000) for n in range(40))))
+    first = listing(joined, Live.SCHEDULED, limit=30)
+    joined.cancel(scheduled[29])
+
+    seen: list[str] = []
+    position = Cursor.of(first.next).position
+    while position:
+        page = talk(joined.executor, live.page(joined.keys, Live.SCHEDULED, position, 10))
+        seen += [one.local for one in page.found]
+        position = page.next
+
+    assert seen == scheduled[30:]
+
+
 def test_parts_go_over_states_and_queues(joined: Store) -> None:
     other = Store.__new__(Store)
     other.__dict__ |= {**joined.__dict__, "keys": QueueKeys(joined.keys.namespace, "r")}
