@@ -76,5 +76,5 @@ while ARGV[at] do
   index = index + entries
   at = first + entries * (form == 'plain' and 1 or 7)
 end
-if #words > 0 then count('lost', nil, #words / 2) end
+if #words > 0 then count('lost', '', #words / 2) end
 return words

@@ -5,7 +5,7 @@
 -- Moves: scheduled -> waiting
 -- KEYS: 1 stream, 2 scheduled, 3 retries, 4 bodies, 5 moved, 6 promoter, 7 workers, 8 totals,
 --       9 base of dedupe keys: only the metas of the jobs that move name them; 10 line, 11 slots,
---       12 wake, 13 gone, 14 tats, 15 limits, 16 config, 17 released, 18 bell
+--       12 wake, 13 gone, 14 tats, 15 limits, 16 config, 17 released, 18 bell, 19 metrics base
 -- ARGV: 1 clock, 2 consumer, 3 jobs at most, 4 "1" if the bell was heard, 5 what to note of the worker,
 --       6 jobs that may wait in the stream
 -- Returns: jobs moved, ms until the next is due (0: some are, -1: none), 1 if this caller is the
@@ -15,8 +15,8 @@
 -- @include now
 -- @include envelope
 -- @include bell
--- @include prolong
--- @include due_room
+-- @include counters
+-- @include due
 -- @include entry
 -- @include lanes
 -- @include line
@@ -27,37 +27,17 @@ local consumer, limit, rung, note = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
 redis.call('XACK', stream, 'workers', '0-1')
 local us = now_us(ARGV[1])
-local now, count = math.floor(us / 1000), 0
-
--- Half of the bytes for each set: a flood in one cannot starve the other.
-local function promote(zset, most)
-  local bytes = 0
-  local due = redis.call('ZRANGEBYSCORE', zset, '-inf', string.format('%d', now), 'LIMIT', 0, most)
-  for _, job in ipairs(due) do
-    if bytes >= 524288 then return end
-    local envelope = redis.call('HGET', bodies, job)
-    if envelope then
-      local kind, body, meta = unpack_envelope(envelope)
-      local entry = redis.call('XADD', stream, '*', 'kind', kind, 'body', body, 'meta', meta)
-      redis.call('HSET', moved, job, entry)
-      prolong(dedupe, job, meta)
-      bytes = bytes + #envelope
-      count = count + 1
-    else
-      redis.call('HINCRBY', totals, 'vanished', 1)
-    end
-    redis.call('ZREM', zset, job)
-    redis.call('HDEL', bodies, job)
-  end
-end
+local now, moved_jobs = math.floor(us / 1000), 0
 
 local due = next_due(scheduled, retries)
 local most = due and due <= now and due_room(stream, moved, limit, tonumber(ARGV[6])) or 0
 if most > 0 then
+  local let_in, moved_kinds = opener(now, stream, bodies, moved, totals, dedupe)
   -- Half of the jobs for retries, and what they leave, or one at least, for the others.
-  promote(retries, math.ceil(most / 2))
-  promote(scheduled, math.max(1, most - count))
-  if count > 0 then redis.call('HINCRBY', totals, 'promoted', count) end
+  moved_jobs = let_in(retries, math.ceil(most / 2))
+  moved_jobs = moved_jobs + let_in(scheduled, math.max(1, most - moved_jobs))
+  local count = counters(totals, KEYS[19], now)
+  for kind, n in pairs(moved_kinds) do count('promoted', kind, n) end
 end
 
 local woken = 0
@@ -77,4 +57,4 @@ if leads then
   redis.call('SET', promoter, consumer, 'PX', string.format('%d', sleep + 2000))
 end
 redis.call('HSET', workers, consumer, string.format('%d ', now) .. note)
-return {count, wait, leads and 1 or 0, now, woken}
+return {moved_jobs, wait, leads and 1 or 0, now, woken}

@@ -60,6 +60,9 @@ for at = 4, #ARGV, 7 do
   index = index + 1
 end
 
-for kind, n in pairs(per_kind) do count('enqueued', kind, n) end
+for kind, n in pairs(per_kind) do
+  count('enqueued', kind, n)
+  count('delayed', kind, n, false)
+end
 if earliest and (not head or earliest < head) then ring(bell) end
 return remember(producer, number, token, string.format('%s %d %d', ms, seq, added) .. others)

@@ -46,11 +46,14 @@ if TYPE_CHECKING:
     from streamjobs.core.options import JobOptions, WorkerOptions
     from streamjobs.core.retry import Exponential, Fixed, Retry
     from streamjobs.core.states import DeadReason, State
+    from streamjobs.core.thresholds import Thresholds
     from streamjobs.dead import DeadLetters
     from streamjobs.handle import Handle
     from streamjobs.kind import Kind
+    from streamjobs.metrics import Metrics
     from streamjobs.operate.jobs import JobStatus
     from streamjobs.worker.context import Context, current_job
+    from streamjobs.worker.logs import JsonFormatter
     from streamjobs.worker.once import Effect
     from streamjobs.worker.worker import Worker
 
@@ -74,9 +77,11 @@ __all__ = [
     "JobFailed",
     "JobOptions",
     "JobStatus",
+    "JsonFormatter",
     "Kind",
     "Latest",
     "LeaseLost",
+    "Metrics",
     "MissingExtra",
     "NotFound",
     "NotSent",
@@ -96,6 +101,7 @@ __all__ = [
     "StreamJobs",
     "StreamJobsError",
     "Temporary",
+    "Thresholds",
     "Unavailable",
     "UnknownKind",
     "UntilDone",
@@ -121,11 +127,14 @@ _HOMES = {
     "core.options": "JobOptions WorkerOptions",
     "core.retry": "Exponential Fixed Retry",
     "core.states": "DeadReason State",
+    "core.thresholds": "Thresholds",
     "dead": "DeadLetters",
     "handle": "Handle",
     "kind": "Kind",
+    "metrics": "Metrics",
     "operate.jobs": "JobStatus",
     "worker.context": "Context current_job",
+    "worker.logs": "JsonFormatter",
     "worker.once": "Effect",
     "worker.worker": "Worker",
 }

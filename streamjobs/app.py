@@ -37,9 +37,10 @@ from streamjobs.protocol.keys import DEFAULT_NAMESPACE, QueueKeys
 from streamjobs.queue import Queue
 from streamjobs.senders import Senders
 from streamjobs.worker.context import Context
+from streamjobs.worker.embed import running
 from streamjobs.worker.process import leave, run_supervised, run_until_signalled
 from streamjobs.worker.start import Duty
-from streamjobs.worker.worker import Worker, running
+from streamjobs.worker.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -142,6 +143,7 @@ class StreamJobs:
         dedupe: Dedupe | None = None,
         rate: Rates = None,
         concurrency: Concurrencies = None,
+        redact: Sequence[str] | None = None,
     ) -> JobDecorator: ...
 
     def job(self, function: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
@@ -162,6 +164,7 @@ class StreamJobs:
             rate: how many may start in a time, over all workers of a queue; one `Rate`, or several with
                 different keys.
             concurrency: how many may run at once, likewise; a number stands for `Concurrency(number)`.
+            redact: arguments whose values the command line does not show to operators.
 
         Raises:
             InvalidOption: the name is taken, an argument's type cannot be encoded, an option is
@@ -237,6 +240,7 @@ class StreamJobs:
             max_waiting: how many may wait; an enqueue of more is refused, whoever sends it.
             when_full: what this app does then: raise `QueueFull` at once, or try again until the enqueue's time is up.
             keep_dead: how many dead jobs, or with a timedelta how long, are kept, by this app's workers; default all.
+            thresholds: from when on `streamjobs stats` calls it degraded, and critical.
 
         Raises:
             InvalidOption: the name or a limit cannot be used; a limit has a key, which is for kinds.
@@ -248,6 +252,8 @@ class StreamJobs:
         queue.limits = said.limits or queue.limits
         if (bound := said.bounded(bounds.get(name, Bound()))) != bounds.get(name, Bound()):
             bounds[name] = bound
+        if said.thresholds is not None:
+            self.registry.thresholds[name] = said.thresholds
         return queue
 
     async def enqueue_many(self, jobs: Iterable[Job]) -> list[Handle[Any] | StreamJobsError]:
@@ -327,6 +333,8 @@ class StreamJobs:
             crons=list(self.registry.crons().values()),
             limits={name: queue.limits for name, queue in self._queues.items()},
             bounds=self.registry.bounds,
+            meter=self.registry.meter,
+            thresholds=self.registry.thresholds,
             duty=duty,
         )
 

@@ -176,6 +176,25 @@ class Handle(msgspec.Struct, Generic[R], frozen=True, gc=False, eq=False):
             sleep(max(0.0, min(LISTEN_AGAIN_S, deadline - monotonic())))
         return None
 
+    async def wait(self, timeout: float | None = 60.0) -> JobStatus:
+        """Wait until the job has ended, however, and whether or not its result is kept; asks twice a second.
+
+        Args:
+            timeout: seconds to wait, 0 to look once; None waits for as long as it takes.
+
+        Returns:
+            How it ended: `state` is `finished` where that is not kept, and it was done or cancelled.
+
+        Raises:
+            ResultTimeout: it has not ended in time; it goes on.
+            NotFound: there is no such job.
+        """
+        return await atalk(self._connections.aio(), jobs.wait(self._keys, self._local, timeout))
+
+    def wait_sync(self, timeout: float | None = 60.0) -> JobStatus:
+        """As `wait`."""
+        return talk(self._connections.sync(), jobs.wait(self._keys, self._local, timeout))
+
     def _outcome(self, status: JobStatus) -> R:
         value = jobs.outcome(status)
         handler = self._registry.find(self._kind)
@@ -187,7 +206,7 @@ class Handle(msgspec.Struct, Generic[R], frozen=True, gc=False, eq=False):
             raise UsageError(f"job {self.id} keeps no result: set result_ttl on its kind or when it is enqueued")
 
     def _late(self, timeout: float | None) -> ResultTimeout:
-        return ResultTimeout(f"job {self.id} has not ended within {timeout or 0:g} s; it goes on")
+        return jobs.late(self.id, timeout)
 
 
 def handle_of(

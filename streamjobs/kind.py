@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 import msgspec
 
-from streamjobs.core import dedupe
+from streamjobs.core import dedupe, redact
 from streamjobs.core.cron import Cron, Schedule
 from streamjobs.core.dedupe import Dedupe
 from streamjobs.core.errors import InvalidOption, UsageError
@@ -139,9 +139,11 @@ def with_key(meta: Meta, mode: Dedupe, handler: Handler | None, body: bytes) -> 
     """Return the meta of a job with these arguments, with the key that they make.
 
     Raises:
-        UsageError: the handler, and with it the names and defaults of its arguments, is not known here.
+        UsageError: the handler, and with it the names and defaults of its arguments, is not known here, or one
+            of those that make the key is redacted.
     """
     if handler is None:
         raise UsageError("dedupe: the handler is not known here, so its arguments make no key: give dedupe_key=")
+    redact.check_key(handler.options.redact, mode, handler.kind)
     arguments = handler.signature.arguments(body)
     return msgspec.structs.replace(meta, dedupe_key=mode.key_of(handler.kind, arguments))

@@ -6,10 +6,7 @@ from typing import Any
 from streamjobs.client.connect import Connections
 from streamjobs.client.sync import SyncExecutor
 from streamjobs.protocol.calls import Command
-from streamjobs.protocol.keys import describe
-
-EXPIRING = {"dedupe", "once", "producer", "promoter", "result", "promise", "became", "metrics"}
-"""Kinds of keys that would pile up for ever, one per job or per minute, without a TTL."""
+from streamjobs.protocol.keys import EXPIRING, describe
 
 NO_TTL = -1
 

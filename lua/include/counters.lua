@@ -1,14 +1,20 @@
--- counters(totals, base, now): a function count(field, kind, n) that adds to the queue's totals and
+-- counters(totals, base, now): a function count(field, kind, n, total) that adds to the queue's totals and
 -- to the hash of this minute, which lives 26 h. Without a kind it counts in the totals alone, with
--- total = false in the minute alone.
+-- total = false in the minute alone; kind "" stands for the whole queue.
+-- Kinds come from producers: when a minute has too many, further ones count as "_other".
+local MOST_FIELDS = 5000
+
 local function counters(totals, base, now)
   local minute = base .. string.format('%d', math.floor(now / 60000))
   return function(field, kind, n, total)
     if total ~= false then redis.call('HINCRBY', totals, field, n) end
-    if kind then
-      redis.call('HINCRBY', minute, field .. ':' .. kind, n)
-      redis.call('PEXPIRE', minute, 93600000)
+    if not kind then return end
+    local name = field .. ':' .. kind
+    if redis.call('HLEN', minute) >= MOST_FIELDS and redis.call('HEXISTS', minute, name) == 0 then
+      name = field .. ':_other'
     end
+    -- A field that is new may be the hash's first.
+    if redis.call('HINCRBY', minute, name, n) == n then redis.call('PEXPIRE', minute, 93600000) end
   end
 end
 
@@ -16,6 +22,6 @@ end
 -- to this minute, scaled to the share of the group that was changed.
 local function add_sums(count, kind, first, last, share)
   for i = first, last, 2 do
-    count(ARGV[i], kind, string.format('%d', math.floor(ARGV[i + 1] * share + 0.5)), false)
+    count(ARGV[i], kind, math.floor(ARGV[i + 1] * share + 0.5), false)
   end
 end

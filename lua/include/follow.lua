@@ -14,6 +14,7 @@ local function follower(stream, now, count, latest, ids, scheduled, bodies, bell
     local job = 'd' .. redis.call('XADD', ids, 'MAXLEN', 0, '*', 'x', '')
     redis.call('HSET', bodies, job, pack(kind, body, with_id(meta, job)))
     redis.call('ZADD', scheduled, string.format('%d', due), job)
+    count('delayed', kind, 1, false)
     ring(bell)
     return job
   end

@@ -6,13 +6,15 @@ local function paused(config)
   return redis.call('HGET', config, 'paused')
 end
 
--- make_group(stream, config): make the group where there is none; nil, or the server's error. It
--- begins at 0, never at $: what waits already must be seen, if not before the queue is resumed.
+-- make_group(stream, config): make the group where there is none; the server's error or nil, and
+-- whether there was none. It begins at 0, never at $: what waits already must be seen, if not before
+-- the queue is resumed.
 local function make_group(stream, config)
   local made = redis.pcall('XGROUP', 'CREATE', stream, 'workers', '0', 'MKSTREAM')
-  if made.err then return not string.find(tostring(made.err), 'BUSYGROUP', 1, true) and made or nil end
+  if made.err then return not string.find(tostring(made.err), 'BUSYGROUP', 1, true) and made or nil, false end
   if paused(config) then
     redis.call('HSET', config, 'paused', '0-0')
     redis.call('XGROUP', 'SETID', stream, 'workers', NOTHING_AFTER)
   end
+  return nil, true
 end

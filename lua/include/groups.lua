@@ -26,6 +26,6 @@ local function each_group(at, width, word, count, move)
       add_sums(count, kind, first, first + 2 * sums - 1, done / items)
     end
   end
-  if #words > 0 then count('lost', nil, #words / 2) end
+  if #words > 0 then count('lost', '', #words / 2) end
   return words
 end

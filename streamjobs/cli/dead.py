@@ -10,6 +10,7 @@ from streamjobs.cli.carry import export, import_
 from streamjobs.cli.commands import Group
 from streamjobs.cli.details import dead_fields, print_dead
 from streamjobs.cli.moves import purge, replay
+from streamjobs.cli.secrets import revealing
 from streamjobs.cli.selection import Chosen, selecting
 from streamjobs.cli.settings import settings
 
@@ -29,6 +30,7 @@ def dead() -> None:
 @dead.command("list")
 @selecting
 @click.option("--after", type=params.words, metavar="PLACE", help="Go on behind where an earlier list ended.")
+@revealing
 def list_(limit: int | None, **options: Any) -> None:
     """List dead jobs, the newest first; 100 of them where no limit is given."""
     from streamjobs.operate.scan import Scan
@@ -113,6 +115,7 @@ def _group_fields(group: "Alike") -> dict[str, Any]:
 
 @dead.command("show")
 @click.argument("job_id", type=params.job_id, metavar="ID")
+@revealing
 def show_(job_id: str) -> None:
     """Show one dead job: arguments, history, and whether it can be replayed."""
     from streamjobs.client.talk import talk

@@ -25,6 +25,8 @@ UNREACHABLE = 3
 NOT_FOUND = 4
 REFUSED = 5
 INTERRUPTED = 130
+LONGEST = 1500
+"""Characters of an error's text."""
 
 
 class Failed(StreamJobsError):
@@ -58,8 +60,11 @@ def exit_code(error: StreamJobsError) -> int:
 
 
 def complain(message: str) -> None:
-    """Print an error as one line."""
-    click.echo(f"error: {clean(' '.join(message.split()))}", err=True)
+    """Print an error as one line; of one that quotes a very long word, what stands before and behind is shown."""
+    text = clean(" ".join(message.split()))
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]}…{text[-LONGEST // 4 :]}"
+    click.echo(f"error: {text}", err=True)
 
 
 def fail_by(errors: Sequence[StreamJobsError]) -> None:

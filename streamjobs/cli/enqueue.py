@@ -102,7 +102,7 @@ def _send_one(app: "StreamJobs", job: "Job", wait: bool) -> int:
         show.note(f"waiting for {outcome.id}")
     result = _result(outcome)
     if settings().as_json:
-        show.document("result", id=outcome.id, result=result)
+        show.document("result", id=outcome.id, state="done", result=result)
     else:
         show.value(result)
     return 0

@@ -1,16 +1,11 @@
 """The log of a worker process: the library's own lines, as text or JSON, to stderr."""
 
-import json
 import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 
 from streamjobs.cli.show import clean
-
-FIELDS = ("job_id", "kind", "queue", "attempt")
-"""What a line may say of its job, beside the message."""
 
 
 class TextFormatter(logging.Formatter):
@@ -24,32 +19,16 @@ class TextFormatter(logging.Formatter):
         return "\n".join(map(clean, super().format(record).split("\n")))
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
-        return _time(record)
+        from streamjobs.worker.logs import time_of
 
-
-class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        line = {
-            "time": _time(record),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        line |= {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
-        if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
-
-
-def _time(record: logging.LogRecord) -> str:
-    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+        return time_of(record)
 
 
 @contextmanager
 def logging_to_stderr(style: str, level: int) -> Iterator[None]:
     """Show the library's log while the block runs; the root logger is left alone."""
+    from streamjobs.worker.logs import JsonFormatter
+
     logger = logging.getLogger("streamjobs")
     before = logger.level, logger.propagate
     handler = logging.StreamHandler(sys.stderr)

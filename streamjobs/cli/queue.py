@@ -1,12 +1,14 @@
-"""`streamjobs queue`: show queues, limit them, stop them and let them go on."""
+"""`streamjobs queue`: show queues, limit them, stop them and let them go on, empty and delete them."""
 
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 from streamjobs.cli import params, show
+from streamjobs.cli.clear import delete, purge
 from streamjobs.cli.commands import Group
 from streamjobs.cli.each import Row, each
+from streamjobs.cli.one_queue import LIMIT_HEADINGS, limit_cells, show_
 from streamjobs.cli.settings import settings
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.group("queue", cls=Group)
 def queue() -> None:
-    """Show queues, limit them, stop them and let them go on."""
+    """Show queues, limit them, stop them and let them go on, empty and delete them."""
 
 
 @queue.command("list")
@@ -35,6 +37,9 @@ def list_() -> None:
         show.line(name)
     if not names:
         show.note(f"no queues in namespace {settings().namespace}: nothing was enqueued and no worker came yet")
+
+
+queue.add_command(show_)
 
 
 @queue.command("pause")
@@ -116,8 +121,8 @@ def limit(
     if not found:
         show.note(f"queue {name} has no limits")
         return
-    rows = [
-        (one.limits, one.kind or "all", one.key, str(one), "operator" if one.by_operator else "code", str(one.waiting))
-        for one in found
-    ]
-    show.Table("LIMIT", "~KIND", "KEY", "TO", "SET BY", ">WAITING").print(rows)
+    show.Table(*LIMIT_HEADINGS).print(map(limit_cells, found))
+
+
+queue.add_command(purge)
+queue.add_command(delete)

@@ -17,7 +17,7 @@ from streamjobs.core.errors import InvalidOption, Unavailable
 
 if TYPE_CHECKING:
     from streamjobs.app import StreamJobs
-    from streamjobs.client import Connections
+    from streamjobs.client import Connections, Target
     from streamjobs.client.sync import SyncExecutor
     from streamjobs.protocol.keys import QueueKeys
 
@@ -25,7 +25,9 @@ PATIENCE_S = 5.0
 """How long a command tries to reach the server."""
 _PAUSE_S = 0.2
 GENERAL = {"url", "namespace", "app", "color"}
-WORKER = {"queues", "concurrency", "processes", "lease", "sweep", "grace", "allow_eviction", "log_format"}
+WORKER = set(
+    "queues concurrency processes lease sweep grace allow_eviction health_port metrics_port log_format".split()
+)
 
 
 class Settings:
@@ -102,6 +104,7 @@ class Settings:
             url, source = os.environ.get("REDIS_URL") or DEFAULT_URL, "REDIS_URL"
         with _naming(source):
             connections = Connections(url, reply_s=PATIENCE_S)
+        self._warn(connections.target)
         click.get_current_context().find_root().call_on_close(connections.close)
         return connections
 
@@ -151,13 +154,20 @@ class Settings:
         _ = self.namespace
         url, source = self.found("url")
         with _naming(source):
-            _ = url is None or parse_url(url)
+            if url is not None:
+                self._warn(parse_url(url))
         with self._environment():
             app = StreamJobs() if path is None else load_app(path)
         patience_s = PATIENCE_S if short else None
         app.use(self.flags.get("url"), namespace=self.flags.get("namespace"), enqueue_timeout=patience_s)
         click.get_current_context().find_root().call_on_close(app.close)
         return app
+
+    def _warn(self, target: "Target") -> None:
+        """Say so when a password was given where others can read it; a supervisor has said it for its children."""
+        if "url" in self.flags and "password" in target.arguments and not (self.quiet or "--line" in self.words):
+            advice = "write the URL into STREAMJOBS_URL or streamjobs.toml"
+            click.echo(f"the password in --url can be read by everybody on this machine (ps): {advice}", err=True)
 
     @contextmanager
     def _environment(self) -> Iterator[None]:

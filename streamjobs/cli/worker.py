@@ -17,7 +17,7 @@ from streamjobs.core.errors import InvalidOption
 if TYPE_CHECKING:
     from streamjobs.app import StreamJobs
 
-_PASSED_ON = ("concurrency", "lease", "sweep", "grace", "allow_eviction")
+_PASSED_ON = ("concurrency", "lease", "sweep", "grace", "allow_eviction", "health_port", "metrics_port")
 _processes = params.numbers(1, 256)
 _QUEUES = "Queues to serve, by name or pattern, each perhaps with its weight."
 _FORMATS = click.Choice(["text", "json"])
@@ -34,6 +34,8 @@ _FORMATS = click.Choice(["text", "json"])
 @click.option("--strict", is_flag=True, help="Read a queue when those before it in -Q have no more.")
 @click.option("--burst", is_flag=True, help="End when nothing waits, runs or retries.")
 @click.option("--allow-eviction", is_flag=True, default=None, help="Start on a server that deletes when it is full.")
+@click.option("--health-port", type=params.address, metavar="[HOST:]PORT", help="Serve /livez and /readyz there.")
+@click.option("--metrics-port", type=params.address, metavar="[HOST:]PORT", help="Serve /metrics there.")
 @click.option("--log-format", type=_FORMATS, help="Default text.")
 @click.option("--line", type=params.number, hidden=True, help="The socket to the supervisor that started this.")
 @click.option("--quarantine", is_flag=True, hidden=True, help="Run nothing but suspects.")
@@ -88,6 +90,8 @@ _READ: dict[str, Callable[[str], Any]] = {
     "queues": params.subscriptions,
     "concurrency": params.number,
     "processes": _processes,
+    "health_port": params.address,
+    "metrics_port": params.address,
     "allow_eviction": lambda text: click.BOOL.convert(text, None, None),
     "log_format": lambda text: _FORMATS.convert(text, None, None),
 }

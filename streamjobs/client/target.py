@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from streamjobs.core.errors import InvalidOption
+from streamjobs.core.server import Finding, transport
 
 _ALIASES = {"valkey": "redis", "valkeys": "rediss"}
 _SCHEMES = "redis://, rediss://, valkey://, valkeys://, unix://, embedded:// or memory://"
@@ -49,6 +50,12 @@ class Target:
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def transport(self) -> Finding:
+        """Who could read along on the way there, or pretend to be one of ours."""
+        host, password = str(self.arguments.get("host", "")), "password" in self.arguments
+        return transport(self.scheme, host, password=password, certificate="ssl_certfile" in self.arguments)
 
 
 def redact(url: str) -> str:
@@ -110,11 +117,12 @@ def _split(url: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         _ = parts.port
-    except ValueError as error:
+    except ValueError:
+        # Not `from error`: a traceback would show its text, which has in it what was taken for a port.
         raise InvalidOption(
             f"cannot read the server URL {redact(url)}: host or port is malformed"
             " (percent-encode '@', ':', '/', '?' and '#' in a password)"
-        ) from error
+        ) from None
     if redact(url) == _UNREADABLE:
         raise InvalidOption(
             "cannot read the server URL: percent-encode '@', ':', '/', '?' and '#' in its password"

@@ -182,8 +182,10 @@ class Signature:
         """Return positional and keyword arguments of a body.
 
         Raises:
-            DecodeFailed: the body is not JSON, or does not fit the signature.
+            DecodeFailed: the body is not JSON, does not fit the signature, or exceeds 256 KiB, whoever wrote it.
         """
+        if len(body) > MAX_PAYLOAD_BYTES:
+            raise DecodeFailed(f"arguments: {len(body)} bytes, the limit is {MAX_PAYLOAD_BYTES}")
         try:
             arguments = self._decoder.decode(body)
         except (ValueError, RecursionError, NotImplementedError) as error:

@@ -1,17 +1,19 @@
 """Options as values: what a kind, one enqueue, and a worker can be told. Checked when made."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, Self, TypedDict
 
 import msgspec
 
-from streamjobs.core import names
+from streamjobs.core import names, redact
+from streamjobs.core.addresses import parse_address
 from streamjobs.core.cron import CATCH_UPS, CatchUp
 from streamjobs.core.dedupe import Dedupe, check_mode
 from streamjobs.core.errors import InvalidOption
 from streamjobs.core.limits import Bound, Concurrencies, Concurrency, KeepDead, Limit, Rate, Rates, limits, queue_limits
 from streamjobs.core.retry import Retry
+from streamjobs.core.thresholds import Thresholds
 
 WhenExpired = Literal["dead", "drop"]
 WhenFull = Literal["raise", "wait"]
@@ -54,7 +56,8 @@ class JobOptions(_Options, frozen=True):
     `timeout`: seconds a run may take, None for no limit. `result_ttl`: seconds a result is kept, 0
     for not at all. `dedupe`: how long a job keeps out others of its dedupe key, and which arguments
     make the key; None where only an enqueue that names a key has one. `rate`, `concurrency`: limits over
-    all workers of a queue (docs/flow.md).
+    all workers of a queue (docs/flow.md). `redact`: names of arguments whose values the command line does
+    not show (docs/security.md).
     """
 
     queue: str = DEFAULT_QUEUE
@@ -64,9 +67,11 @@ class JobOptions(_Options, frozen=True):
     dedupe: Dedupe | None = None
     rate: Rates = None
     concurrency: Concurrencies = None
+    redact: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         names.check_name(self.queue, "queue")
+        redact.check(self.redact)
         if not isinstance(self.retry, Retry):
             raise InvalidOption(f"retry={self.retry!r:.80}: expected streamjobs.Retry(...)")
         check_mode(self.dedupe)
@@ -174,6 +179,7 @@ class QueueKeywords(TypedDict, total=False):
     max_waiting: int | None
     when_full: WhenFull | None
     keep_dead: KeepDead | None
+    thresholds: Thresholds | None
 
 
 class QueueOptions(_Options, frozen=True):
@@ -184,9 +190,12 @@ class QueueOptions(_Options, frozen=True):
     max_waiting: int | None = None
     when_full: WhenFull | None = None
     keep_dead: KeepDead | None = None
+    thresholds: Thresholds | None = None
 
     def __post_init__(self) -> None:
         _ = self.limits, self.bounded(Bound())
+        if not isinstance(self.thresholds, Thresholds | None):
+            raise InvalidOption(f"thresholds={self.thresholds!r:.80}: expected streamjobs.Thresholds(...)")
 
     @property
     def limits(self) -> tuple[Limit, ...]:
@@ -253,6 +262,8 @@ class WorkerKeywords(TypedDict, total=False):
     burst: bool
     strict: bool
     allow_eviction: bool
+    health_port: int | str | None
+    metrics_port: int | str | None
 
 
 class WorkerOptions(_Options, frozen=True):
@@ -273,6 +284,11 @@ class WorkerOptions(_Options, frozen=True):
     """Read a queue only when those given before it have no more; one passed over for long ages."""
     allow_eviction: bool = False
     """Start also on a server that deletes keys, and so jobs, when its memory is full."""
+    health_port: int | str | None = None
+    """Serve `/livez` and `/readyz`: at a port of this machine alone, `HOST:PORT`, or `:PORT` for all interfaces."""
+
+    metrics_port: int | str | None = None
+    """Serve `/metrics` for Prometheus likewise; it may be the same place."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= 100_000:
@@ -285,6 +301,9 @@ class WorkerOptions(_Options, frozen=True):
             ("block", 10, 60_000),
         ):
             names.milliseconds(getattr(self, name), name, low_ms=low_ms, high_ms=high_ms)
+        for name in ("health_port", "metrics_port"):
+            if (place := getattr(self, name)) is not None:
+                parse_address(place, name)
 
     def ms(self, name: str) -> int:
         """Return one of the durations in milliseconds."""

@@ -6,12 +6,15 @@ from typing import Any
 
 import msgspec
 
+from streamjobs.core import redact
 from streamjobs.core.codec import Signature
 from streamjobs.core.cron import Cron
 from streamjobs.core.errors import InvalidOption, UnknownKind
 from streamjobs.core.limits import Bound, Limit
+from streamjobs.core.meter import Meter
 from streamjobs.core.names import check_kind
 from streamjobs.core.options import JobOptions
+from streamjobs.core.thresholds import Thresholds
 
 
 class Handler(msgspec.Struct, frozen=True, eq=False):
@@ -35,6 +38,12 @@ class Registry:
         self._crons: dict[str, Cron] = {}
         self.bounds: dict[str, Bound] = {}
         """By queue, what the code says of how many jobs may wait."""
+        self.secrets: dict[str, tuple[str, ...]] = {}
+        """By kind, the arguments that operators do not see."""
+        self.meter = Meter()
+        """What this app does, counted."""
+        self.thresholds: dict[str, Thresholds] = {}
+        """By queue, from when on it is degraded or critical, where the code says so."""
 
     def add(self, function: Callable[..., Any], name: str, options: JobOptions, *, context: type) -> Handler:
         """Register `function` under `name`.
@@ -52,14 +61,24 @@ class Registry:
         signature = Signature(function, context=context, kind=name)
         if options.dedupe is not None:
             options.dedupe.check(signature.names, name)
+            redact.check_key(options.redact, options.dedupe, name)
+        redact.check_arguments(options.redact, signature.names, name)
         # A plain decorator around an async handler leaves a plain function that returns a coroutine.
         is_async = any(map(inspect.iscoroutinefunction, (function, inspect.unwrap(function))))
         for limit in options.limits:
             if limit.key is not None and limit.key not in signature.names:
                 known = ", ".join(signature.names) or "none at all"
                 raise InvalidOption(f"kind {name!r}: key={limit.key!r:.80} is not an argument of it; it has {known}")
+            if limit.key in options.redact:
+                raise InvalidOption(
+                    f"kind {name!r}: key={limit.key!r:.80} is redacted and would stand in the lane's name"
+                )
         handler = Handler(name, function, signature, options, is_async, options.timeout_s, options.limits)
         self._handlers[name] = handler
+        if options.redact:
+            self.secrets[name] = tuple(options.redact)
+        self.meter.kinds.add(name)
+        self.meter.queues.add(options.queue)
         return handler
 
     def find(self, kind: str) -> Handler | None:

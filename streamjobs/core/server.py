@@ -1,8 +1,9 @@
 """What a server says of itself, and what that means for the jobs on it."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
+from ipaddress import ip_address
 
 import msgspec
 
@@ -10,6 +11,8 @@ FLOORS = {"redis": (6, 2, 5), "valkey": (8, 1)}
 """The oldest versions that the scripts work on."""
 KEEPS = "noeviction"
 """The only policy under which a full server refuses instead of deleting."""
+SCHEMA = "1"
+"""How this version lays out a queue's keys, as the queue's config says it; one that says nothing is laid out so."""
 
 
 class ServerFacts(msgspec.Struct, frozen=True):
@@ -24,6 +27,18 @@ class ServerFacts(msgspec.Struct, frozen=True):
     used_bytes: int = 0
     limit_bytes: int | None = None
     """0 for no limit."""
+    mode: str = ""
+    """`standalone`, `cluster` or `sentinel`."""
+    machine_bytes: int = 0
+    """The memory of the machine, or container, that it runs on."""
+    appends: bool | None = None
+    """Whether it keeps an append-only file."""
+    failing: tuple[str, ...] = ()
+    """What it could not write to its disk the last time."""
+    replicas: int | None = None
+    """How many follow it."""
+    good_replicas: int | None = None
+    """How many of them are near enough; None where it takes writes without any."""
 
 
 class Level(Enum):
@@ -43,7 +58,22 @@ class About(Enum):
     ROLE = "role"
     VERSION = "version"
     EVICTION = "eviction policy"
+    TRANSPORT = "transport"
     RIGHTS = "rights"
+    SCHEMA = "schema"
+    LATENCY = "latency"
+    DRIVER = "driver"
+    HOLES = "known holes"
+    MEMORY = "memory"
+    PERSISTENCE = "persistence"
+    REPLICAS = "replicas"
+    CLOCK = "clock"
+    SLOW_LOG = "slow log"
+    TYPES = "types of keys"
+    CONSUMERS = "consumers"
+    CLAIMS = "claims"
+    BACKLOG = "backlog"
+    LEAKS = "leaked keys"
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -72,8 +102,12 @@ def version(facts: ServerFacts) -> Finding:
     floor = FLOORS.get(facts.engine)
     found = re.match(r"\d+(\.\d+)*", facts.version)
     name = f"{facts.engine} {facts.version}".strip()
+    if facts.mode == "sentinel":
+        advice = "name the primary that it watches over in the URL"
+        return Finding(About.VERSION, Level.FAIL, f"{name} is a sentinel, which keeps no jobs", advice)
     if floor is None or found is None:
-        return Finding(About.VERSION, Level.UNKNOWN, name)
+        stranger = facts.engine and floor is None
+        return Finding(About.VERSION, Level.UNKNOWN, f"{name}: tried are {' and '.join(FLOORS)}" if stranger else name)
     if tuple(map(int, found[0].split("."))) < floor:
         needed = " or ".join(f"{engine} {'.'.join(map(str, least))}" for engine, least in FLOORS.items())
         return Finding(About.VERSION, Level.FAIL, f"{name} is too old", f"use {needed}, or a later one")
@@ -94,9 +128,44 @@ def eviction(facts: ServerFacts) -> Finding:
     return Finding(About.EVICTION, Level.FAIL, what, advice)
 
 
-def rights(refused: Iterable[str]) -> Finding:
-    """Judge whether a worker can do its work; `refused`: the commands that it may not use."""
-    commands = ", ".join(sorted(set(refused)))
-    if not commands:
-        return Finding(About.RIGHTS, Level.OK)
-    return Finding(About.RIGHTS, Level.FAIL, f"a worker may not use {commands}", "give the URL's user these rights")
+def rights(refused: Iterable[str], role: str = "worker") -> Finding:
+    """Judge whether somebody can do its work; `refused`: the commands, keys and channels that it may not use."""
+    denied = ", ".join(sorted(set(refused)))
+    who = f"{'an' if role[0] in 'aeiou' else 'a'} {role}"
+    if not denied:
+        return Finding(About.RIGHTS, Level.OK, f"all that {who} needs")
+    return Finding(About.RIGHTS, Level.FAIL, f"{who} may not use {denied}", "give the URL's user these rights")
+
+
+def transport(scheme: str, host: str, *, password: bool, certificate: bool = False) -> Finding:
+    """Judge who can read along, or pretend to be one of ours, on the way to the server."""
+    if scheme not in ("redis", "rediss") or _is_here(host):
+        return Finding(About.TRANSPORT, Level.OK, "stays on this machine")
+    if scheme == "rediss":
+        if password or certificate:
+            return Finding(About.TRANSPORT, Level.OK, "TLS, and the server knows who we are")
+        what = "anybody who reaches the server can read and change every job: it asks for no password"
+        return Finding(About.TRANSPORT, Level.WARN, what, "give it a password or users, and name one in the URL")
+    if password:
+        what = "the password and every job cross the network for anybody to read"
+        return Finding(About.TRANSPORT, Level.WARN, what, "let the server speak TLS, and write rediss:// in the URL")
+    what = "anybody who reaches the server can read and change every job: no TLS, and no password"
+    return Finding(About.TRANSPORT, Level.WARN, what, "give it a password or users, let it speak TLS, use rediss://")
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.rstrip(".").lower() == "localhost"
+
+
+def schema(found: Mapping[str, str]) -> Finding:
+    """Judge whether this version understands queues; `found`: what the config of each says, "" for nothing."""
+    for queue, text in found.items():
+        if text not in ("", SCHEMA):
+            what = f"queue {queue} is laid out by schema {text[:20]}, of which this version knows nothing"
+            return Finding(
+                About.SCHEMA, Level.FAIL, what, "run a later version of streamjobs, or use another namespace"
+            )
+    return Finding(About.SCHEMA, Level.OK, SCHEMA)

@@ -51,6 +51,7 @@ MOVES: dict[str, frozenset[Move]] = {
     "release": frozenset({(State.RUNNING, State.WAITING)}),
     "admit": frozenset({(State.RUNNING, State.WAITING)}),
     "vacate": frozenset(),
+    "measure": frozenset(),
     "limit": frozenset(),
     "bury": frozenset({(State.RUNNING, State.DEAD)}) | FOLLOWER,
     "cancel": frozenset(
@@ -69,6 +70,9 @@ MOVES: dict[str, frozenset[Move]] = {
     "trim": frozenset({(State.DEAD, None)}),
     "purge": frozenset({(State.DEAD, None)}),
     "retire": frozenset(),
+    "report": frozenset(),
+    "order": frozenset(),
+    "delete": frozenset(),
     "lookup": frozenset(),
     "probe": frozenset(),
 }

@@ -1,18 +1,31 @@
-"""One job: where it is, how it ended, and how to cancel it or to give it another time."""
+"""One job: where it is, how it ended, how to wait for that, and how to cancel it or to give it another time."""
 
 from collections.abc import Mapping
+from time import monotonic
 from typing import Any
 
 import msgspec
 
-from streamjobs.client.talk import Talk
+from streamjobs.client.talk import Leniently, Pause, Talk
 from streamjobs.core import codec, job
-from streamjobs.core.errors import JobCancelled, JobFailed, NotFound, Refused
+from streamjobs.core.errors import (
+    JobCancelled,
+    JobFailed,
+    NotFound,
+    OutcomeUnknown,
+    Refused,
+    ResultTimeout,
+    StreamJobsError,
+    Unavailable,
+)
 from streamjobs.core.job import FRESH, Attempt, Meta
 from streamjobs.core.states import State
 from streamjobs.protocol import settle, upkeep
 from streamjobs.protocol.calls import Call
-from streamjobs.protocol.keys import QueueKeys
+from streamjobs.protocol.keys import PARKED, RELEASED, QueueKeys
+
+SOONEST_S, LATEST_S = 0.02, 0.5
+"""How soon it is asked again whether a job has ended: seldom, the longer it takes."""
 
 
 class JobStatus(msgspec.Struct, frozen=True):
@@ -29,7 +42,16 @@ class JobStatus(msgspec.Struct, frozen=True):
     due_ms: int = 0
     """Server time at which a scheduled job becomes due."""
     worker: str = ""
+    """Who runs it."""
+    silent_ms: int = 0
+    """How long ago that one, while it runs, last said that it does."""
     deliveries: int = 0
+    place: str = ""
+    """Where it lies: `stream`, `released` (given back, and to be taken first), `parked` (waits for a limit),
+    `scheduled`, `retries`, `dead` or `result`.
+    """
+    entry: str = ""
+    """In the stream: its entry, which is not always its id."""
     reason: str = ""
     error: str = ""
     history: tuple[Attempt, ...] = ()
@@ -47,6 +69,11 @@ class JobStatus(msgspec.Struct, frozen=True):
     became: str = ""
     """The job as which it began anew after its death; known for 7 days."""
     result: Any = None
+
+    @property
+    def enqueued_ms(self) -> int:
+        """Server time at which it was enqueued."""
+        return job.enqueued_ms(self.id.partition(":")[2])
 
     @property
     def expires_ms(self) -> int:
@@ -89,13 +116,24 @@ def status(keys: QueueKeys, local: str, fields: Mapping[str, bytes]) -> JobStatu
         attempt=1 + meta.failures + meta.crashes + _crashes(found, deliveries, int(fields.get("marks", b"0"))),
         retrying=fields.get("retrying") == b"1",
         due_ms=int(float(fields.get("due_ms", b"0"))),
-        worker=fields.get("consumer", b"").decode(),
+        worker=text(fields, "consumer") if found == "running" else "",
+        silent_ms=int(fields.get("idle_ms", b"0")) if found == "running" else 0,
         deliveries=deliveries,
+        place=_place(found, fields),
+        entry=text(fields, "entry") if found in ("waiting", "running") else "",
         body=fields.get("body", b""),
         follows=fields.get("follows") == b"1",
         meta=meta,
         history=meta.history,
     )
+
+
+def _place(found: str, fields: Mapping[str, bytes]) -> str:
+    if found == "scheduled":
+        return "retries" if fields.get("retrying") == b"1" else "scheduled"
+    if found == "waiting" and (consumer := text(fields, "consumer")) in (RELEASED, PARKED):
+        return consumer
+    return "dead" if found == "dead" else "stream"
 
 
 def _crashes(state: str, deliveries: int, marks: int) -> int:
@@ -158,6 +196,7 @@ def _ended(job_id: str, queue: str, raw: bytes, became: str) -> JobStatus:
         job_id,
         queue,
         State(kept["state"]),
+        place="result",
         result=kept.get("value"),
         reason=kept.get("reason", ""),
         error=kept.get("error", ""),
@@ -189,6 +228,37 @@ def outcome(status: JobStatus) -> Any:
 def ended(status: JobStatus) -> bool:
     """Say whether nothing more will happen to the job by itself."""
     return status.state in (State.DONE, State.DEAD, State.CANCELLED, State.FINISHED)
+
+
+def wait(keys: QueueKeys, local: str, timeout_s: float | None) -> Talk[JobStatus]:
+    """Wait until a job has ended, whether or not that is kept; None waits for as long as it takes.
+
+    It is asked for, at first often, then twice a second: who keeps no result tells nobody of its end. A server
+    that goes away meanwhile is waited for too.
+
+    Raises:
+        NotFound: there is no such job.
+        ResultTimeout: it has not ended in time; it goes on.
+        Unavailable: the server cannot be reached at all.
+    """
+    begin, pause_s = monotonic(), SOONEST_S
+    [reply] = yield [lookup(keys, local)]
+    while True:
+        if isinstance(reply, JobStatus) and ended(reply):
+            return reply
+        if isinstance(reply, StreamJobsError) and not isinstance(reply, Unavailable | OutcomeUnknown):
+            raise reply
+        left_s = LATEST_S if timeout_s is None else begin + timeout_s - monotonic()
+        if left_s <= 0:
+            raise late(keys.job_id(local), timeout_s)
+        yield Pause(min(pause_s, left_s))
+        pause_s = min(LATEST_S, pause_s * 1.5)
+        [reply] = yield Leniently([lookup(keys, local)])
+
+
+def late(job_id: str, timeout_s: float | None) -> ResultTimeout:
+    """Return the error for a job that did not end in time."""
+    return ResultTimeout(f"job {job_id} has not ended within {timeout_s or 0:g} s; it goes on")
 
 
 def cancel(keys: QueueKeys, local: str, reason: str) -> Talk[bool]:

@@ -1,6 +1,6 @@
 """Limits at run time: set, lift, reset. They hold before what the code says, in all workers, within a second."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Literal
 
@@ -8,12 +8,24 @@ import msgspec
 
 from streamjobs.client.talk import Talk
 from streamjobs.core.errors import InvalidOption
-from streamjobs.core.limits import Bound, Concurrency, KeepDead, Limit, Rate, base_of, keep_dead_text, kind_of, limits
+from streamjobs.core.limits import (
+    Bound,
+    Concurrency,
+    KeepDead,
+    Limit,
+    Rate,
+    base_of,
+    keep_dead_text,
+    key_text,
+    kind_of,
+    limits,
+)
 from streamjobs.core.names import check_kind
+from streamjobs.operate.jobs import JobStatus
 from streamjobs.operate.stats import snapshot
 from streamjobs.protocol import config, lanes, views
 from streamjobs.protocol.config import KEEP_DEAD, MAX_WAITING, OFF
-from streamjobs.protocol.keys import QueueKeys
+from streamjobs.protocol.keys import PARKED, QueueKeys
 
 Off = Literal["off"]
 OF_QUEUES = (MAX_WAITING, KEEP_DEAD)
@@ -115,6 +127,8 @@ class LimitStatus(msgspec.Struct, frozen=True):
     """Jobs that wait for it; of max_waiting, that wait in the queue; of keep_dead, that are dead."""
     age_ms: int = 0
     """Of keep_dead: how long dead jobs are kept; 0 where a count is said."""
+    code: str = ""
+    """What the workers' code says instead, where an operator has set something; "" for nothing."""
 
     def __str__(self) -> str:
         if self.off:
@@ -132,39 +146,97 @@ def current(keys: QueueKeys) -> Talk[list[LimitStatus]]:
     values = code | overrides
     bases = sorted(values)
     counts = yield [lanes.waiting(keys, base) for base in bases]
-    found = [_status(base, values[base], base in overrides, count) for base, count in zip(bases, counts, strict=True)]
+    found = []
+    for base, count in zip(bases, counts, strict=True):
+        instead = str(_status(base, code[base], False, 0)) if base in overrides and base in code else ""
+        found.append(_status(base, values[base], base in overrides, count, instead))
     return found + (yield from _of_queue(keys))
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """A lane in which a job waits."""
+
+    limits: str
+    """`rate` or `concurrency`."""
+    kind: str
+    """"" for the whole queue."""
+    key: str
+    """The argument for each of whose values it holds; "" for none."""
+    value: str
+    """That value, as JSON."""
+    before: int
+    """How many jobs go before it."""
+
+
+def waits_for(keys: QueueKeys, status: JobStatus) -> Talk[list[Wait]]:
+    """Find the lane in which a parked job waits, and how many stand before it there.
+
+    None where that is not known here: a key of which the job has only the default, or that its handler writes
+    in a way of its own.
+    """
+    if status.place != PARKED:
+        return []
+    overrides, code = yield [lanes.overrides(keys), lanes.stored(keys)]
+    local = status.id.partition(":")[2]
+    found = []
+    for base, value in _lanes_of(status, code | overrides):
+        lane = f"{base} {value}" if value else base
+        place, before = yield [*lanes.place(keys, lane, local, status.entry)]
+        if place is not None:
+            limits = "rate" if base.startswith("r") else "concurrency"
+            found.append(Wait(limits, kind_of(base), base.partition(" ")[2], value, before))
+    return found
+
+
+def _lanes_of(status: JobStatus, bases: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the bases that hold for a job, each with the value of its key, "" for none."""
+    try:
+        arguments = msgspec.json.decode(status.body)
+    except ValueError:
+        arguments = None
+    for base in sorted(bases):
+        key = base.partition(" ")[2]
+        if kind_of(base) not in ("", status.kind):
+            continue
+        if not key:
+            yield base, ""
+        elif isinstance(arguments, dict) and key in arguments:
+            yield base, key_text(arguments[key])
 
 
 def _of_queue(keys: QueueKeys) -> Talk[list[LimitStatus]]:
     found = []
-    for name, (by_operator, code) in zip(
-        OF_QUEUES, (yield [config.said(keys, name) for name in OF_QUEUES]), strict=True
-    ):
-        value = by_operator or code
-        if not value:
+    said = yield [config.said(keys, name) for name in OF_QUEUES]
+    for name, (by_operator, code) in zip(OF_QUEUES, said, strict=True):
+        if not (value := by_operator or code):
             continue
         if name == MAX_WAITING:
             now = yield from snapshot(keys.namespace, [keys.queue])
             count = now.queues[0].waiting
         else:
             [count] = yield [views.length(keys.dead)]
-        found.append(
-            LimitStatus(
-                name,
-                "",
-                "",
-                places=int(value) if value.isdigit() else 0,
-                off=value == OFF,
-                by_operator=bool(by_operator),
-                waiting=count,
-                age_ms=int(value[:-2]) if value.endswith("ms") else 0,
-            )
-        )
+        instead = str(_of_whole_queue(name, code)) if by_operator and code else ""
+        found.append(_of_whole_queue(name, value, by_operator=bool(by_operator), waiting=count, code=instead))
     return found
 
 
-def _status(base: str, value: str, by_operator: bool, waiting: int) -> LimitStatus:
+def _of_whole_queue(
+    name: str, value: str, *, by_operator: bool = False, waiting: int = 0, code: str = ""
+) -> LimitStatus:
+    return LimitStatus(
+        name,
+        "",
+        "",
+        places=int(value) if value.isdigit() else 0,
+        off=value == OFF,
+        by_operator=by_operator,
+        waiting=waiting,
+        age_ms=int(value[:-2]) if value.endswith("ms") else 0,
+        code=code,
+    )
+
+
+def _status(base: str, value: str, by_operator: bool, waiting: int, code: str = "") -> LimitStatus:
     first, _, interval = ("0", "", "") if value == OFF else value.partition(" ")
     rate = base.startswith("r")
     return LimitStatus(
@@ -177,4 +249,5 @@ def _status(base: str, value: str, by_operator: bool, waiting: int) -> LimitStat
         off=value == OFF,
         by_operator=by_operator,
         waiting=waiting,
+        code=code,
     )

@@ -48,6 +48,19 @@ def known(namespace: str, queue: str) -> Talk[QueueKeys]:
     return QueueKeys(namespace, queue)
 
 
+def several(namespace: str, queues: Sequence[str]) -> Talk[list[str]]:
+    """Return the names of these queues, or of all if none was named.
+
+    Raises:
+        NotFound: one of them is not there.
+    """
+    [names] = yield [views.queue_names(namespace)]
+    for queue in queues:
+        if queue not in names:
+            raise no_queue(namespace, queue, names)
+    return list(queues) or list(names)
+
+
 def no_queue(namespace: str, queue: str, names: Sequence[str]) -> NotFound:
     """Return the error that says which queues there are instead."""
     return NotFound(f"queue {queue}: there is none in namespace {namespace}{there_are(names)}")

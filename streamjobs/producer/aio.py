@@ -7,12 +7,16 @@ from typing import Generic, TypeVar
 
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.talk import atalk
+from streamjobs.core import tracing
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
 from streamjobs.core.limits import Bound
+from streamjobs.core.meter import Meter
 from streamjobs.producer.batching import Lane, Shipment
 from streamjobs.producer.cargo import Cargo
 from streamjobs.producer.sending import MakeHandle, Retry, Sender
+from streamjobs.producer.spans import SendSpan
+from streamjobs.protocol.secrets import Secrets
 
 H = TypeVar("H")
 
@@ -30,10 +34,12 @@ class AsyncProducer(Generic[H]):
         make_handle: MakeHandle[H],
         timeout_s: float,
         bounds: Mapping[str, Bound] | None = None,
+        secrets: Secrets | None = None,
+        meter: Meter | None = None,
     ) -> None:
-        """Make a producer; `timeout_s` and `bounds` as for `Sender`."""
+        """Make a producer; the last four as for `Sender`."""
         self._executor = executor
-        self._sender = Sender(namespace, make_handle, timeout_s, bounds)
+        self._sender = Sender(namespace, make_handle, timeout_s, bounds, secrets, meter)
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
 
     async def enqueue(self, job: Job) -> H:
@@ -47,13 +53,30 @@ class AsyncProducer(Generic[H]):
             QueueFull: the queue holds its maximum, and did until the deadline if this app waits.
             Rejected: the server refuses it for good.
         """
+        if tracer := tracing.tracer():
+            with SendSpan(tracer) as span:
+                handle = await self._enqueue(span.carry(job))
+                span.sent(job, handle)
+                return handle
+        return await self._enqueue(job)
+
+    async def _enqueue(self, job: Job) -> H:
         lane = self._sender.lane(job)
         shipment = self._sender.shipment([job])
         await self._ship(lane, shipment)
+        self._sender.count(shipment)
         return self._sender.result(lane, shipment, 0, self._retry(lane, shipment))
 
     async def enqueue_many(self, jobs: Iterable[Job]) -> list[H | StreamJobsError]:
         """Send any number of jobs in bounded batches; return a handle or the error of each, in order."""
+        if tracer := tracing.tracer():
+            with SendSpan(tracer) as span:
+                results = await self._enqueue_many(map(span.carry, jobs))
+                span.sent_many(results)
+                return results
+        return await self._enqueue_many(jobs)
+
+    async def _enqueue_many(self, jobs: Iterable[Job]) -> list[H | StreamJobsError]:
         cargo = Cargo(self._sender, jobs)
         under_way: deque[tuple[Lane, Shipment, asyncio.Task[None]]] = deque()
         try:

@@ -67,6 +67,7 @@ class Cargo(Generic[H]):
     def unload(self, lane: Lane, shipment: Shipment, retry: Retry) -> None:
         """Put the results of a shipment into their places."""
         places = self._places.pop(id(shipment))
+        self._sender.count(shipment)
         if isinstance(shipment.outcome, Shipped) and not shipment.outcome.full:
             for index, place in enumerate(places):
                 self.results[place] = self._sender.handle(lane, shipment, index)

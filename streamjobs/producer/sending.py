@@ -3,18 +3,21 @@
 from collections.abc import Callable, Mapping
 from random import Random
 from time import monotonic
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from streamjobs.client.forks import watch
 from streamjobs.client.talk import Leniently, Pause, Talk
-from streamjobs.core.errors import OutcomeUnknown, QueueFull, StreamJobsError
+from streamjobs.core.errors import NotSent, OutcomeUnknown, QueueFull, StreamJobsError
 from streamjobs.core.failpoints import failpoint
 from streamjobs.core.job import Job
 from streamjobs.core.limits import Bound
+from streamjobs.core.meter import Meter
 from streamjobs.core.retry import Exponential
 from streamjobs.producer.batching import Lane, Sending, Shipment, Shipped
 from streamjobs.protocol import config, intake
+from streamjobs.protocol.calls import Request
 from streamjobs.protocol.keys import QueueKeys
+from streamjobs.protocol.secrets import Secrets, declare
 
 H = TypeVar("H")
 
@@ -32,13 +35,23 @@ class Sender(Generic[H]):
     """The lanes of one producer, made when first used. A forked child begins with none."""
 
     def __init__(
-        self, namespace: str, make_handle: MakeHandle[H], timeout_s: float, bounds: Mapping[str, Bound] | None = None
+        self,
+        namespace: str,
+        make_handle: MakeHandle[H],
+        timeout_s: float,
+        bounds: Mapping[str, Bound] | None = None,
+        secrets: Secrets | None = None,
+        meter: Meter | None = None,
     ) -> None:
         """`timeout_s`: how long a job may wait to be sent, and a batch without an answer be sent again.
 
-        `bounds`: by queue, what the code says of how many jobs may wait there; it may grow later.
+        `bounds`: by queue, what the code says of how many jobs may wait there; it may grow later. `secrets`: by
+        kind, which arguments operators are not to see; likewise. `meter`: where what came of each job is counted,
+        while it is on.
         """
         self._bounds = {} if bounds is None else bounds
+        self._secrets = {} if secrets is None else secrets
+        self._meter = meter or Meter()
         self._namespace = namespace
         self._make_handle = make_handle
         self._timeout_s = timeout_s
@@ -80,8 +93,12 @@ class Sender(Generic[H]):
     def _announce(self) -> Talk[None]:
         names, self._unannounced = self._unannounced, set()
         if names:
-            [reply] = yield Leniently([intake.announce(self._namespace, sorted(names))])
-            if isinstance(reply, StreamJobsError):
+            told: list[Request[Any]] = [intake.announce(self._namespace, sorted(names))]
+            if self._secrets:
+                # Before the first job is there to be looked at.
+                told += [declare(self._queues[name], self._secrets) for name in names]
+            replies = yield Leniently(told)
+            if any(isinstance(reply, StreamJobsError) for reply in replies):
                 # The jobs themselves will tell; a worker announces its queues too.
                 self._unannounced |= names
         for name, bound in list(self._bounds.items()):
@@ -138,6 +155,12 @@ class Sender(Generic[H]):
             sending.settle(reply)
         return self.result(lane, shipment, index, retry)
 
+    def count(self, shipment: Shipment) -> None:
+        """Count what came of a shipment, if somebody wants to know."""
+        if self._meter.on:
+            for index, job in enumerate(shipment.jobs):
+                self._meter.enqueue(job.queue, job.kind, _outcome(*shipment.last(index)))
+
     def handle(self, lane: Lane, shipment: Shipment, index: int) -> H:
         """Return the handle of one job of a shipment that arrived."""
         if shipment.rest is not None:
@@ -162,6 +185,18 @@ def outcome_error(shipment: Shipment, retry: Retry, index: int) -> StreamJobsErr
     if isinstance(outcome, OutcomeUnknown):
         return OutcomeUnknown(str(outcome), retry=lambda: retry(index))
     return outcome
+
+
+def _outcome(shipment: Shipment, index: int) -> str:
+    """Return what came of one job, as metrics name it."""
+    match shipment.outcome:
+        case Shipped() as shipped:
+            return "full" if index in shipped.full else "duplicate" if index in shipped.held else "accepted"
+        case OutcomeUnknown():
+            return "unknown"
+        case NotSent():
+            return "not_sent"
+    return "rejected"
 
 
 def _full(queue: str, most: int) -> QueueFull:

@@ -11,12 +11,16 @@ from typing import Generic, TypeVar
 from streamjobs.client.forks import watch
 from streamjobs.client.sync import SyncExecutor
 from streamjobs.client.talk import talk
+from streamjobs.core import tracing
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
 from streamjobs.core.limits import Bound
+from streamjobs.core.meter import Meter
 from streamjobs.producer.batching import Lane, Shipment
 from streamjobs.producer.cargo import Cargo
 from streamjobs.producer.sending import MakeHandle, Retry, Sender
+from streamjobs.producer.spans import SendSpan
+from streamjobs.protocol.secrets import Secrets
 
 H = TypeVar("H")
 
@@ -31,10 +35,12 @@ class SyncProducer(Generic[H]):
         make_handle: MakeHandle[H],
         timeout_s: float,
         bounds: Mapping[str, Bound] | None = None,
+        secrets: Secrets | None = None,
+        meter: Meter | None = None,
     ) -> None:
-        """Make a producer; `timeout_s` and `bounds` as for `Sender`."""
+        """Make a producer; the last four as for `Sender`."""
         self._executor = executor
-        self._sender = Sender(namespace, make_handle, timeout_s, bounds)
+        self._sender = Sender(namespace, make_handle, timeout_s, bounds, secrets, meter)
         self.after_fork()
         watch(self)
 
@@ -44,13 +50,30 @@ class SyncProducer(Generic[H]):
 
     def enqueue(self, job: Job) -> H:
         """Send one job; return its handle. Raises as `AsyncProducer.enqueue` does; `retry()` is plain."""
+        if tracer := tracing.tracer():
+            with SendSpan(tracer) as span:
+                handle = self._enqueue(span.carry(job))
+                span.sent(job, handle)
+                return handle
+        return self._enqueue(job)
+
+    def _enqueue(self, job: Job) -> H:
         lane = self._sender.lane(job)
         shipment = self._sender.shipment([job])
         self._ship(lane, shipment)
+        self._sender.count(shipment)
         return self._sender.result(lane, shipment, 0, self._retry(lane, shipment))
 
     def enqueue_many(self, jobs: Iterable[Job]) -> list[H | StreamJobsError]:
         """Send any number of jobs in bounded batches; return a handle or the error of each, in order."""
+        if tracer := tracing.tracer():
+            with SendSpan(tracer) as span:
+                results = self._enqueue_many(map(span.carry, jobs))
+                span.sent_many(results)
+                return results
+        return self._enqueue_many(jobs)
+
+    def _enqueue_many(self, jobs: Iterable[Job]) -> list[H | StreamJobsError]:
         cargo = Cargo(self._sender, jobs)
         for lane, shipment in cargo.shipments():
             self._ship(lane, shipment)

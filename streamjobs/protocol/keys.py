@@ -30,7 +30,7 @@ class QueueKeys:
         self.suspects = self.base + "suspects"
         self.totals = self.base + "totals"
         self.metrics = self.base + "metrics:"
-        """Base only: scripts append the minute, on the server's time."""
+        """Base only: scripts append the minute, on the server's time; see `minute`."""
 
     @cached_property
     def ids(self) -> str:
@@ -122,6 +122,11 @@ class QueueKeys:
         own = (self.line, self.slots, self.wake, self.gone, self.tats, self.limits)
         return (*own, self.config, self.released, self.bell)
 
+    @property
+    def named(self) -> dict[str, str]:
+        """Every key of the queue that has a name of its own: not those of single jobs, producers, minutes."""
+        return {name: self.base + name for name in _KINDS}
+
     @cached_property
     def done(self) -> str:
         """The channel on which ids of ended jobs with a result wish are published."""
@@ -137,6 +142,18 @@ class QueueKeys:
 
     def once(self, key: str) -> str:
         return f"{self.base}once:{key}"
+
+    def minute(self, number: int) -> str:
+        """Return what was counted in a minute, by minutes since 1970."""
+        return f"{self.metrics}{number}"
+
+    def times(self, minute: int) -> str:
+        """Return how long jobs waited and ran in a minute."""
+        return f"{self.metrics}times:{minute}"
+
+    def times_of_hour(self, hour: int) -> str:
+        """Return how long jobs waited and ran in an hour, by hours since 1970."""
+        return f"{self.metrics}times:{hour}h"
 
     def producer(self, producer_id: str) -> str:
         return f"{self.base}producer:{producer_id}"
@@ -155,6 +172,13 @@ class QueueKeys:
     def job_id(self, local_id: str) -> str:
         """Return the public id of a job of this partition."""
         return f"{self.tag}:{local_id}"
+
+
+def worker(namespace: str, consumer: str) -> str:
+    """Return the key under which a worker tells of itself, and is told orders: outside the tags, since it may serve
+    many queues.
+    """
+    return f"{namespace}:worker:{consumer}"
 
 
 def queues(namespace: str) -> str:
@@ -190,8 +214,12 @@ _KINDS = {
     "limits": "hash",
 }
 _PREFIXES = ("dedupe:", "once:", "producer:", "result:", "promise:", "became:", "metrics:")
+EXPIRING = {"dedupe", "once", "producer", "promoter", "result", "promise", "became", "metrics", "worker"}
+"""Kinds of keys that would pile up for ever, one per job or per minute, without a TTL."""
 _KEY = re.compile(
-    r"[A-Za-z0-9_.-]{1,64}:(?:\{[A-Za-z0-9_.-]{1,64}(?:/\d+)?\}:(?P<name>.+)|(?P<queues>queues))\Z", re.DOTALL
+    r"[A-Za-z0-9_.-]{1,64}:"
+    r"(?:\{[A-Za-z0-9_.-]{1,64}(?:/\d+)?\}:(?P<name>.+)|(?P<queues>queues)|(?P<worker>worker):.+)\Z",
+    re.DOTALL,
 )
 
 
@@ -200,9 +228,14 @@ def describe(key: str) -> str | None:
     match = _KEY.match(key)
     if not match:
         return None
-    if match["queues"]:
-        return "queues"
+    if apart := match["queues"] or match["worker"]:
+        return apart
     name = match["name"]
     if name in _KINDS:
         return name
     return next((prefix[:-1] for prefix in _PREFIXES if name.startswith(prefix)), None)
+
+
+def types(keys: QueueKeys) -> dict[str, str]:
+    """Return the type of each key that a queue has one of, by its name."""
+    return {keys.base + name: kind.partition(",")[0] for name, kind in _KINDS.items()}

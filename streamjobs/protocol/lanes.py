@@ -116,6 +116,16 @@ def waiting(keys: QueueKeys, base: str) -> Command[int]:
     return Command(["ZLEXCOUNT", keys.line, f"[{base}{begin}", f"({base}{end}"], int)
 
 
+def place(keys: QueueKeys, lane: str, job: str, entry: str) -> list[Command[int | None]]:
+    """Say whether a job stands in the line of a lane, None if not; and count those before it."""
+    begin = f"{lane}\n"
+    member = f"{begin}{order(job)}\n{entry}"
+    return [
+        Command(["ZSCORE", keys.line, member], lambda raw: None if raw is None else 1),
+        Command(["ZLEXCOUNT", keys.line, f"[{begin}", f"({member}"], int),
+    ]
+
+
 def forget(keys: QueueKeys, bases: Sequence[str]) -> Command[int]:
     """Forget limits of the code, by base."""
     return Command(["HDEL", keys.limits, *bases], int)

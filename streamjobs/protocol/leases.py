@@ -89,9 +89,13 @@ def pairs(raw: Sequence[Any]) -> Words:
     return {raw[i]: raw[i + 1].decode() for i in range(0, len(raw), 2)}
 
 
-def join(keys: QueueKeys, lease_ms: int) -> Call[Joined]:
-    """Make the group where there is none, and settle on the queue's lease: this one, unless it has its own."""
-    return Call("join", [keys.stream, keys.config], [lease_ms], lambda raw: Joined(raw[0], raw[1]))
+def join(keys: QueueKeys, lease_ms: int, *, again: bool = False) -> Call[Joined]:
+    """Make the group where there is none, and settle on the queue's lease: this one, unless it has its own.
+
+    `again` from who has seen the group before: that it was lost is then counted.
+    """
+    named = [keys.stream, keys.config, keys.totals]
+    return Call("join", named, [lease_ms, int(again)], lambda raw: Joined(raw[0], raw[1]))
 
 
 def read(streams: Sequence[str], consumer: str, count: int, block_ms: int | None) -> Command[Any]:

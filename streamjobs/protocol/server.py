@@ -34,21 +34,45 @@ def facts(reply: ServerFacts | StreamJobsError) -> ServerFacts:
 def _facts(raw: bytes) -> ServerFacts:
     lines = raw.decode("utf-8", "replace").splitlines()
     told = dict(line.split(":", 1) for line in lines if ":" in line)
-    engine = told.get("server_name") or ("redis" if "redis_version" in told else "")
-    version = told.get(f"{engine}_version") or told.get("redis_version", "")
+    engine = _engine(told)
+    appends = told.get("aof_enabled")
     return ServerFacts(
         engine,
-        version,
+        told.get(f"{engine}_version") or told.get("redis_version", ""),
         told.get("role", ""),
         told.get("maxmemory_policy", ""),
         _number(told, "used_memory") or 0,
         _number(told, "maxmemory"),
+        told.get("server_mode") or told.get("redis_mode", ""),
+        _number(told, "total_system_memory") or 0,
+        None if appends is None else appends == "1",
+        tuple(what for name, what in _WRITTEN.items() if told.get(name, "ok") != "ok"),
+        _number(told, "connected_slaves"),
+        _number(told, "min_slaves_good_slaves"),
     )
+
+
+_WRITTEN = {"rdb_last_bgsave_status": "its last snapshot", "aof_last_write_status": "its append-only file"}
+"""What a server says of its writes to disk, and what each is of."""
+_OTHERS = ("dragonfly", "keydb")
+"""Engines that call themselves redis, and give themselves away."""
+
+
+def _engine(told: dict[str, str]) -> str:
+    name = told.get("server_name", "")
+    program = told.get("executable", "").rpartition("/")[2]
+    other = next((other for other in _OTHERS if f"{other}_version" in told or program.startswith(other)), "")
+    return other or name or ("redis" if "redis_version" in told else "")
 
 
 def _number(told: dict[str, str], name: str) -> int | None:
     text = told.get(name, "")
     return int(text) if text.isdigit() else None
+
+
+def schema(keys: QueueKeys) -> Command[str]:
+    """Read by which schema a queue is laid out; "" where it does not say, which stands for the first one."""
+    return Command(["HGET", keys.config, "schema"], lambda raw: raw.decode("utf-8", "replace") if raw else "")
 
 
 def probe(keys: QueueKeys) -> Call[list[str]]:

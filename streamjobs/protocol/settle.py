@@ -140,11 +140,15 @@ def bury(
     return Call("bury", table.keys, words, pairs)
 
 
+SPARING = "-"
+"""In the place of a consumer: an operator who cancels only what does not run."""
+
+
 def cancel(keys: QueueKeys, consumer: str, items: Sequence[Ending], clock: str = "") -> Call[list[str]]:
     """End jobs as cancelled; a word per job says what it was, or why it stays.
 
     `consumer` and each item's entry and deliveries are the fence of a worker; "" is an operator,
-    who needs none.
+    who needs none, and so is SPARING.
     """
     table = KeyTable(keys.stream, keys.moved, keys.scheduled, keys.retries, keys.bodies, keys.dead_ids)
     table.keys += (keys.released, keys.suspects, keys.totals, keys.metrics, keys.latest, keys.ids, keys.bell)

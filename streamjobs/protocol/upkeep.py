@@ -37,7 +37,7 @@ def promote(
     named = [keys.stream, keys.scheduled, keys.retries, keys.bodies, keys.moved, keys.promoter]
     return Call(
         "promote",
-        [*named, keys.workers, keys.totals, keys.dedupe(""), *keys.lanes],
+        [*named, keys.workers, keys.totals, keys.dedupe(""), *keys.lanes, keys.metrics],
         [clock, consumer, most, int(rung), note, room],
         lambda raw: Promoted(raw[0], raw[1], raw[2] == 1, raw[3], raw[4]),
     )

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from streamjobs.protocol.calls import Command, Word
-from streamjobs.protocol.keys import GROUP, PARKED, QueueKeys, queues
+from streamjobs.protocol.keys import GROUP, PARKED, RELEASED, QueueKeys, queues
 
 Row = tuple[str, dict[str, bytes]]
 """One stream entry: its id, and its fields."""
@@ -34,18 +34,26 @@ def members(key: str) -> Command[int]:
     return Command(["ZCARD", key], int)
 
 
-def released(keys: QueueKeys) -> Command[int]:
-    """Count the claims that were handed back and not taken again."""
-    return Command(["SCARD", keys.released], int)
+class Aside(msgspec.Struct, frozen=True):
+    """Claims that no worker holds."""
+
+    released: int = 0
+    """They were given back, and not taken again."""
+    parked: int = 0
+    """They wait in lanes of limits."""
 
 
-def parked(keys: QueueKeys) -> Command[int]:
-    """Count the claims that wait in lanes of limits. An error without a group."""
-    return Command(["XPENDING", keys.stream, GROUP], _parked)
+def aside(keys: QueueKeys) -> Command[Aside]:
+    """Count the claims that no worker holds. An error without a group.
+
+    By who has them, not by the set of those given back: that still names some after the loss of the group.
+    """
+    return Command(["XPENDING", keys.stream, GROUP], _aside)
 
 
-def _parked(raw: Sequence[Any]) -> int:
-    return next((int(count) for name, count in raw[3] or () if name == PARKED.encode()), 0)
+def _aside(raw: Sequence[Any]) -> Aside:
+    counts = {name.decode("utf-8", "replace"): int(count) for name, count in raw[3] or ()}
+    return Aside(counts.get(RELEASED, 0), counts.get(PARKED, 0))
 
 
 def groups(keys: QueueKeys) -> Command[Group]:
@@ -72,6 +80,11 @@ def first_after(keys: QueueKeys, entry: str) -> Command[str]:
     start = f"({entry}" if entry != "0-0" else "-"
     words: list[Word] = ["XRANGE", keys.stream, start, "+", "COUNT", 1]
     return Command(words, lambda raw: raw[0][0].decode() if raw else "")
+
+
+def memory(key: str) -> Command[int]:
+    """Estimate the bytes that a key takes, from a few of its parts; 0 for one that is not there."""
+    return Command(["MEMORY", "USAGE", key], lambda raw: int(raw or 0))
 
 
 def first_due(key: str) -> Command[int]:

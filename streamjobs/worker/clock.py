@@ -22,8 +22,11 @@ class ServerClock:
         return int(monotonic() * 1000 + self.offset_ms)
 
 
+BEAT_S = 0.1
 STILL_S = 0.3
-"""Beats come every 0.1 s; a gap as long as this is taken for a freeze, or a blocked event loop."""
+"""A gap between two beats that is as long as this is taken for a freeze, or a blocked event loop."""
+LAG_S = 30.0
+"""The worst gap is remembered for this long at least, and for twice as long at most."""
 
 
 class Pulse:
@@ -32,13 +35,27 @@ class Pulse:
     def __init__(self) -> None:
         self._beat_at = monotonic()
         self._still = (0.0, 0.0)
+        self._worst = self._worst_before = 0.0
+        self._turn_at = 0.0
 
     def beat(self) -> None:
         """Show that the event loop moves."""
         now = monotonic()
-        if now - self._beat_at > STILL_S:
+        gap = now - self._beat_at
+        if gap > STILL_S:
             self._still = (self._beat_at, now)
+        if now >= self._turn_at:
+            # The first beat tells when they begin, and of no gap.
+            self._worst_before, self._worst = self._worst, gap if self._turn_at else 0.0
+            self._turn_at = now + LAG_S
+        elif gap > self._worst:
+            self._worst = gap
         self._beat_at = now
+
+    @property
+    def lag_s(self) -> float:
+        """By how much the event loop came late at worst, of late. Of any thread."""
+        return max(0.0, max(self._worst, self._worst_before) - BEAT_S)
 
     def arrived_at(self, sent_at: float) -> float:
         """Return when the reply to a request of `sent_at`, seen just now, may have come at the earliest."""

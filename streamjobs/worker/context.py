@@ -160,10 +160,7 @@ class Context(Generic[S]):
     @property
     def log(self) -> "logging.LoggerAdapter[logging.Logger]":
         """A logger whose records carry the job's id, kind, queue and attempt."""
-        return logging.LoggerAdapter(
-            logging.getLogger(f"streamjobs.job.{self.kind}"),
-            {"job_id": self.id, "kind": self.kind, "queue": self.queue, "attempt": self.attempt},
-        )
+        return logging.LoggerAdapter(logging.getLogger(f"streamjobs.job.{self.kind}"), self._execution.log_fields)
 
 
 def current_job() -> Context[Any]:

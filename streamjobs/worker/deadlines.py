@@ -2,12 +2,11 @@
 
 from time import monotonic
 
+from streamjobs.worker.clock import BEAT_S
 from streamjobs.worker.execution import Ending, Execution
 from streamjobs.worker.run import Runner
 from streamjobs.worker.start import Starter
 from streamjobs.worker.station import Station
-
-EVERY_S = 0.1
 
 
 class Deadlines:
@@ -31,7 +30,7 @@ class Deadlines:
                 if execution.runs and execution.deadline is not None and now >= execution.deadline:
                     self._overdue(execution, now - execution.deadline)
         self._starter.release_stale(now)
-        return EVERY_S
+        return BEAT_S
 
     def _overdue(self, execution: Execution, late_s: float) -> None:
         if execution.ending is Ending.NONE:

@@ -1,12 +1,18 @@
 """Find the queues that fit a worker's patterns, also those that come later."""
 
+import logging
 from collections.abc import Awaitable, Callable
 
+from streamjobs.client.talk import atalk
+from streamjobs.core.server import Level
 from streamjobs.core.subscription import Subscription, weight_of
 from streamjobs.protocol import views
 from streamjobs.protocol.keys import QueueKeys
+from streamjobs.worker.check import understood
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.station import Station
+
+log = logging.getLogger("streamjobs.worker")
 
 EVERY_S = 5.0
 
@@ -23,6 +29,8 @@ class Discovery:
         self._station = station
         self._patterns = patterns
         self._join = join
+        self._strange: set[str] = set()
+        """Queues of later versions, which are left to those."""
         self.found: Callable[[], Awaitable[None]] | None = None
         """Called when there are more queues than before."""
 
@@ -40,8 +48,19 @@ class Discovery:
         names = await station.executor.run(views.queue_names(station.namespace))
         before = len(station.queues)
         for name in sorted(set(names) - {queue.keys.queue for queue in station.queues}):
-            if weight := weight_of(name, self._patterns):
-                queue = WorkerQueue(QueueKeys(station.namespace, name), station.options.ms("lease"), weight=weight)
+            weight = weight_of(name, self._patterns)
+            keys = QueueKeys(station.namespace, name)
+            if weight and await self._understands(keys):
+                queue = WorkerQueue(keys, station.options.ms("lease"), weight=weight)
                 await self._join(queue)
                 station.queues.append(queue)
         return len(station.queues) > before
+
+    async def _understands(self, keys: QueueKeys) -> bool:
+        finding = await atalk(self._station.executor, understood([keys]))
+        if finding.level is not Level.FAIL:
+            return True
+        if keys.queue not in self._strange:
+            self._strange.add(keys.queue)
+            log.warning("not served: %s", finding)
+        return False

@@ -114,12 +114,15 @@ class Execution(msgspec.Struct, eq=False):
     """Positional and by name, once decoded."""
     lanes: Sequence[str] = ()
     """Those of the limits that hold for it, once looked at."""
-    admitted: bool = False
-    """Whether the server let it start in all of them: it has a slot in those of a concurrency."""
+    admitted: int = 0
+    """The delivery as which the server let it start in all of them: it has a slot in those of a concurrency."""
     state: Any = None
     access: Access | None = None
     """None until it is started."""
     started: float = 0.0
+    """Monotonic seconds; 0 until its handler is started."""
+    ran_s: float = 0.0
+    """How long its handler ran, once that has ended or was abandoned."""
     deadline: float | None = None
     """Monotonic seconds; None for no timeout."""
     task: asyncio.Task[None] | None = None
@@ -131,6 +134,8 @@ class Execution(msgspec.Struct, eq=False):
     abandoned: bool = False
     """Running long after its deadline, or the worker's end: settled without it, its slot given to others."""
     traceback: str = ""
+    span: Any = None
+    """That of its run, where runs are traced."""
     lost_event: asyncio.Event | None = None
 
     @property
@@ -202,6 +207,12 @@ class Execution(msgspec.Struct, eq=False):
     def slots(self) -> list[str]:
         """The lanes in which it holds a slot."""
         return [lane for lane in self.lanes if lane.startswith("c")] if self.admitted else []
+
+    @property
+    def log_fields(self) -> dict[str, Any]:
+        """What a log line about it says beside its message."""
+        queue = self.queue.keys.queue
+        return {"job_id": self.job_id, "kind": self.kind, "queue": queue, "attempt": self.attempt}
 
     @property
     def lost(self) -> asyncio.Event:

@@ -105,7 +105,7 @@ class Fetcher:
                 raise
             # The group or the stream is gone: at 0 nothing that waits is passed over.
             for queue in self._queues:
-                await self._ask(self._executor, leases.join(queue.keys, queue.lease_ms))
+                await self._ask(self._executor, leases.join(queue.keys, queue.lease_ms, again=True))
             if self._rejoined and error.word == "NOGROUP":
                 # Gone again at once: no more of this without a pause.
                 raise

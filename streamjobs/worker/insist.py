@@ -22,7 +22,7 @@ async def heal(executor: AsyncExecutor, queue: WorkerQueue, error: StreamJobsErr
     then nobody reads, who would find that out too.
     """
     if isinstance(error, Unavailable) and error.word == "NOGROUP":
-        await executor.run_all([leases.join(queue.keys, queue.lease_ms)])
+        await executor.run_all([leases.join(queue.keys, queue.lease_ms, again=True)])
 
 
 async def insist(

@@ -33,7 +33,7 @@ class Marker:
                 execution.marked = True
                 raise
             except StreamJobsError as error:
-                log.warning("cannot mark job %s: %s", execution.job_id, error)
+                log.warning("cannot mark job %s: %s", execution.job_id, error, extra=execution.log_fields)
                 self._settler.release(execution)
                 return False
             if words or not queue.holds(execution):

@@ -9,7 +9,8 @@ import socket
 import sys
 from contextlib import suppress
 
-from streamjobs.worker.line import ABORT, READY, SUSPECT
+from streamjobs.protocol import workers
+from streamjobs.worker.line import ABORT, AWAKE, LAST, QUIET, READY, SUSPECT
 from streamjobs.worker.worker import Worker
 
 log = logging.getLogger("streamjobs.worker")
@@ -68,6 +69,7 @@ async def run_supervised(worker: Worker, descriptor: int) -> int:
         line.set_inheritable(False)
         line.setblocking(False)
         worker.on_left = lambda: _say(line, SUSPECT)
+        worker.on_order = lambda word: _say(line, _ORDERED[word])
         told = asyncio.create_task(_tell_when_ready(worker, line))
         orphaned = asyncio.Event()
         loop.add_reader(line, _on_words, worker, line, orphaned)
@@ -94,6 +96,10 @@ async def _tell_when_ready(worker: Worker, line: socket.socket) -> None:
     _say(line, READY)
 
 
+_ORDERED = {workers.QUIET: QUIET, workers.RUN: AWAKE, workers.STOP: LAST}
+"""What the parent is told of an operator's orders."""
+
+
 def _say(line: socket.socket, word: bytes) -> None:
     # A parent that is frozen reads nothing, and one that is dead is noticed elsewhere.
     with suppress(OSError):
@@ -111,6 +117,9 @@ def _on_words(worker: Worker, line: socket.socket, orphaned: asyncio.Event) -> N
         orphaned.set()
         log.warning("worker %s is stopping: its supervisor is gone", worker.consumer)
         asyncio.get_running_loop().remove_reader(line)
+    if words == QUIET:
+        worker.quiet()
+        return
     worker.stop()
     if ABORT in words:
         worker.abort()

@@ -8,6 +8,7 @@ from streamjobs.core.failpoints import failpoint
 from streamjobs.protocol import upkeep
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.fetch import NO_QUEUE_S, Fetcher
+from streamjobs.worker.service import until
 from streamjobs.worker.station import Station
 
 LONGEST_S = 5.0
@@ -28,7 +29,8 @@ class Promoter:
         self._station = station
         self._sleeper = sleeper
         self._fetcher = fetcher
-        self._note = str(station.options.concurrency)
+        self._deaf = False
+        self._changed = asyncio.Event()
         self._due: dict[WorkerQueue, float] = {}
         self._heard: set[WorkerQueue] = set()
         self._ahead = 0
@@ -39,6 +41,7 @@ class Promoter:
 
     async def tick(self) -> float:
         """Promote where something is due, then sleep until the next is, or a bell rings."""
+        self._changed.clear()
         for queue in self._station.queues:
             if queue in self._heard or self._due.get(queue, 0.0) <= monotonic():
                 await self._promote(queue)
@@ -55,13 +58,34 @@ class Promoter:
 
     async def close(self) -> None:
         """Listen no more."""
-        if self._listening is not None:
-            self._listening.cancel()
-            await asyncio.gather(self._listening, return_exceptions=True)
+        if (listening := self._listening) is not None:
+            self._listening = None
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+
+    async def turn_deaf(self) -> None:
+        """Leave the bell to others, for what it says to come and take is not for this worker; and show that it has no
+        slots. It promotes all the same, and so shows itself.
+        """
+        self._deaf = True
+        await self.wake()
+        await self.close()
+        self._look_up()
+
+    def listen(self) -> None:
+        """Listen to the bell again."""
+        self._deaf = False
+        self._look_up()
+
+    def _look_up(self) -> None:
+        """Promote at once, which shows the change to others."""
+        self._due.clear()
+        self._changed.set()
 
     async def _promote(self, queue: WorkerQueue) -> None:
+        note = "0" if self._deaf else str(self._station.options.concurrency)
         call = upkeep.promote(
-            queue.keys, self._station.consumer, rung=queue in self._heard, note=self._note, room=self._room()
+            queue.keys, self._station.consumer, rung=queue in self._heard, note=note, room=self._room()
         )
         done = await self._station.executor.run(call)
         failpoint("worker.after_promote")
@@ -93,13 +117,17 @@ class Promoter:
         """Sleep until a bell rings or the time has passed: by the own clock, since a server ends waits of its clients
         only every 100 ms.
         """
+        if self._deaf:
+            await until(self._changed, seconds)
+            return
         if self._listening is None:
             wait = upkeep.wait_for_bell([queue.keys.bell for queue in self._station.queues], LONGEST_S)
             self._listening = asyncio.create_task(self._sleeper.run(wait), name="streamjobs-bell")
-        await asyncio.wait([self._listening], timeout=seconds)
-        if not self._listening.done():
+        listening = self._listening
+        await asyncio.wait([listening], timeout=seconds)
+        if not listening.done() or listening.cancelled():
             return
-        listening, self._listening = self._listening, None
+        self._listening = None
         bell = listening.result()
         for queue in self._station.queues:
             if queue.keys.bell == bell:

@@ -23,6 +23,7 @@ from streamjobs.worker import context, outcomes
 from streamjobs.worker.clock import ServerClock
 from streamjobs.worker.execution import Access, Ending, Execution
 from streamjobs.worker.settle import Settler
+from streamjobs.worker.spans import ProcessSpans
 from streamjobs.worker.threads import Threads
 
 log = logging.getLogger("streamjobs.worker")
@@ -45,11 +46,15 @@ class Runner:
         self._loop = asyncio.get_running_loop()
         self.state: Any = None
         self.access: Access | None = None
+        self.spans: ProcessSpans | None = None
+        """None where nobody traces."""
         self.running = 0
         self.stuck = 0
         """Handlers that were abandoned and have not ended."""
         self.finished = 0
         """Jobs that have ended here, whatever came of them, or were parked; grows for as long as the worker lives."""
+        self.dropped = 0
+        """Of those, the runs whose job had ended elsewhere, or another worker held: nothing is written of them."""
         self.on_end: Callable[[], None] = lambda: None
         """Called after each end, also of a handler that was abandoned, for whoever waits for a free slot."""
 
@@ -98,6 +103,8 @@ class Runner:
 
     async def _run(self, execution: Execution, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         context.current.set(execution)
+        if self.spans is not None:
+            self.spans.begin(execution)
         try:
             if failpoints.armed:
                 failpoints.failpoint("worker.before_handler")
@@ -125,6 +132,8 @@ class Runner:
     def _ended(self, execution: Execution, outcome: Outcome) -> None:
         # The task's context holds the execution: with this the pair is freed at once, not by the collector.
         execution.task = None
+        if self.spans is not None:
+            self.spans.end(execution, outcome)
         if execution.abandoned:
             self.stuck -= 1
             if execution.ending is Ending.DEADLINE:
@@ -134,9 +143,11 @@ class Runner:
             return
         self.running -= 1
         self.finished += 1
+        execution.ran_s = monotonic() - execution.started
         if isinstance(outcome, Returned):
             self._returned(execution, outcome)
         elif execution.ending is Ending.LOST:
+            self.dropped += 1
             execution.queue.drop(execution)
             self._settler.vacate(execution)
         else:
@@ -145,14 +156,13 @@ class Runner:
 
     def _returned(self, execution: Execution, outcome: Returned) -> None:
         """Settle a success, also one that comes late: the first one counts, whoever brings it."""
-        run_s = monotonic() - execution.started
         meta = execution.meta
         if meta is FRESH:
-            self._settler.returned(execution, run_s)
+            self._settler.returned(execution)
             return
         try:
             kept = outcome.value if meta.result_ttl_ms else None
-            self._settler.decided(execution, self._decision(execution, Returned(kept)), run_s)
+            self._settler.decided(execution, self._decision(execution, Returned(kept)))
         except UsageError as error:
             self._decide(execution, Raised(f"the result cannot be kept: {error}", "bug", permanent=True))
 
@@ -177,10 +187,15 @@ class Runner:
         It is retried no sooner than a lease from now, since the old run goes on.
         """
         execution.abandoned = True
+        execution.ran_s = monotonic() - execution.started
         self.running -= 1
         self.stuck += 1
-        log.error("job %s (%s) does not end: abandoned", execution.job_id, execution.kind)
-        decision = self._decision(execution, outcomes.timed_out(execution))
+        said = "job %s (%s) does not end: abandoned"
+        log.error(said, execution.job_id, execution.kind, extra=execution.log_fields)
+        outcome = outcomes.timed_out(execution)
+        if self.spans is not None:
+            self.spans.end(execution, outcome)
+        decision = self._decision(execution, outcome)
         if isinstance(decision, Retry):
             delay_ms = max(decision.delay_ms, execution.queue.lease_ms)
             decision = Retry(delay_ms, decision.error, decision.error_class)
@@ -207,10 +222,5 @@ class Runner:
             what,
             decision.error,
             "\n" + execution.traceback if execution.traceback else "",
-            extra={
-                "job_id": execution.job_id,
-                "kind": execution.kind,
-                "queue": execution.queue.keys.queue,
-                "attempt": execution.attempt,
-            },
+            extra=execution.log_fields,
         )

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from random import Random
 from time import monotonic
 from typing import Protocol
@@ -31,10 +32,13 @@ class Complaints:
     def __init__(self, every_s: float = 5.0) -> None:
         self._every_s = every_s
         self._last: dict[str, float] = {}
+        self.errors: Counter[str] = Counter()
+        """Errors that passed, or will, by their cause."""
 
     def trying_on(self, who: str, error: StreamJobsError) -> None:
         """Log an error that passes by itself; what says the same from elsewhere is the same cause."""
         cause = error.word if isinstance(error, Unavailable) else type(error).__name__
+        self.errors[cause] += 1
         self.say(cause, "%s: %s; trying on", who, error)
 
     def say(self, cause: str, message: str, *args: object) -> None:

@@ -15,11 +15,11 @@ from streamjobs.core.job import Bury, Cancel, Complete, Decision, Release, Retry
 from streamjobs.protocol import lanes, leases, settle
 from streamjobs.protocol.calls import Call
 from streamjobs.worker import endings
-from streamjobs.worker.clock import ServerClock
 from streamjobs.worker.execution import Execution, WorkerQueue
 from streamjobs.worker.insist import heal
 from streamjobs.worker.service import Backoff
 from streamjobs.worker.station import Station
+from streamjobs.worker.times import Times
 
 log = logging.getLogger("streamjobs.worker")
 
@@ -37,24 +37,19 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Successes:
-    """Successes of one kind: plain ones that own nothing beside their entry, full ones, and their times."""
+    """Successes of one kind: plain ones that own nothing beside their entry, and full ones."""
 
     def __init__(self) -> None:
         self.plain: list[Execution] = []
         self.full: list[tuple[Execution, settle.Ending]] = []
-        self.run_s = 0.0
-        self.started_s = 0.0
 
-    def group(self, kind: str, clock: ServerClock) -> settle.Finished:
+    def executions(self) -> list[Execution]:
+        """Return all of them, in the order in which they are written."""
+        return self.plain + [execution for execution, _ in self.full]
+
+    def group(self, kind: str) -> settle.Finished:
         """Return what is written of them."""
-        entries = [one.claim.entry for one in self.plain]
-        endings = [ending for _, ending in self.full]
-        count = len(entries) + len(endings)
-        # An entry's id begins with the ms at which it became ready.
-        ready_ms = sum(map(_ready_ms, entries)) + sum(_ready_ms(one.entry) for one in endings)
-        wait_ms = max(0, round(self.started_s * 1000 + count * clock.offset_ms) - ready_ms)
-        sums = {"run_us": round(self.run_s * 1_000_000), "wait_ms": wait_ms}
-        return settle.Finished(kind, entries, endings, sums)
+        return settle.Finished(kind, [one.claim.entry for one in self.plain], [ending for _, ending in self.full])
 
 
 class Pile:
@@ -81,6 +76,8 @@ class Settler:
     """Gathers decisions and writes them; a claim is held, and its lease kept, until that has worked."""
 
     def __init__(self, station: Station) -> None:
+        self.times = Times(station)
+        """Takes in how long each batch waited and ran."""
         self._executor = station.executor
         self._consumer = station.consumer
         self._clock = station.clock
@@ -100,17 +97,16 @@ class Settler:
         """Whether everything that was decided has been written."""
         return self._flushing is None
 
-    def returned(self, execution: Execution, run_s: float) -> None:
+    def returned(self, execution: Execution) -> None:
         """Take a success that owns nothing beside its entry: the common case, kept short."""
-        successes = self._successes(execution, run_s)
-        successes.plain.append(execution)
+        self._successes(execution).plain.append(execution)
 
-    def decided(self, execution: Execution, decision: Decision, run_s: float = 0.0) -> None:
+    def decided(self, execution: Execution, decision: Decision) -> None:
         """Take any other decision."""
         match decision:
             case Complete(value):
                 ending = endings.ending(execution, endings.done(value))
-                self._successes(execution, run_s).full.append((execution, ending))
+                self._successes(execution).full.append((execution, ending))
             case Retry() | Snooze():
                 words = endings.postponement(execution, decision, self._consumer, self._clock.now_ms())
                 move = "retry" if isinstance(decision, Retry) else "snooze"
@@ -143,20 +139,19 @@ class Settler:
     def _vacate(self, pile: Pile, execution: Execution) -> None:
         claim = execution.claim
         if execution.lanes and (slots := execution.slots):
-            pile.leavers.append(lanes.Leaver(claim.entry, claim.deliveries, slots))
+            # A sweep of its own may have raised the delivery count since: the slot has that of the start.
+            pile.leavers.append(lanes.Leaver(claim.entry, execution.admitted, slots))
         elif execution.lanes and not execution.admitted:
             # It ends without a start: a place may be kept for it, or an earlier start have left it one.
             pile.leavers.append(lanes.Leaver(claim.entry, 0, list(execution.lanes)))
 
-    def _successes(self, execution: Execution, run_s: float) -> Successes:
+    def _successes(self, execution: Execution) -> Successes:
         pile = self._pile(execution.queue)
         execution.settling = True
         successes = pile.successes.get(execution.kind)
         if successes is None:
             successes = pile.successes[execution.kind] = Successes()
         self._vacate(pile, execution)
-        successes.run_s += run_s
-        successes.started_s += execution.started
         return successes
 
     def _add(self, move: str, execution: Execution, words: Any, counters: tuple[str, ...] = ()) -> None:
@@ -254,14 +249,21 @@ class Settler:
     def _calls(self, pile: Pile) -> Iterable[Written]:
         keys = pile.queue.keys
         if pile.successes:
-            groups = [one.group(kind, self._clock) for kind, one in pile.successes.items()]
-            executions = []
-            for one in pile.successes.values():
-                executions += [*one.plain, *(execution for execution, _ in one.full)]
+            groups, executions = [], []
+            for kind, successes in pile.successes.items():
+                ended = successes.executions()
+                groups.append(successes.group(kind))
+                self.times.add(keys, kind, ended)
+                executions += ended
             yield Written(pile.queue, settle.complete(keys, groups), executions)
         for move, items in pile.moves.items():
             items.sort(key=_kind)
-            yield Written(pile.queue, self._call(pile.queue, move, items), [item.execution for item in items])
+            executions = [item.execution for item in items]
+            if move != "release":
+                # What was interrupted says nothing of how long such a job takes.
+                for kind, group in groupby(executions, key=_kind_of):
+                    self.times.add(keys, kind, list(group))
+            yield Written(pile.queue, self._call(pile.queue, move, items), executions)
         if pile.leavers:
             # Behind what settles them, so that nobody starts in their place before they have ended.
             yield Written(pile.queue, lanes.vacate(keys, pile.leavers, ring=self.on_woken is None), [])
@@ -283,10 +285,9 @@ class Settler:
         return build(queue.keys, self._consumer, groups)
 
 
-def _ready_ms(entry: bytes) -> int:
-    """Return when an entry became ready: its id begins with it, in 13 digits unless somebody chose it by hand."""
-    return int(entry.partition(b"-")[0])
-
-
 def _kind(item: Item) -> str:
     return item.execution.kind
+
+
+def _kind_of(execution: Execution) -> str:
+    return execution.kind

@@ -251,7 +251,7 @@ class Starter:
             self._start(execution)
         elif crashes >= execution.handler.options.retry.max_crashes:
             decision = crashed(f"{crashes} starts ended with the death of their process")
-            log.error("job %s is dead (crash_limit): %d starts never ended", execution.job_id, crashes)
+            log.error("job %s is dead (crash_limit)", execution.job_id, extra=execution.log_fields)
             self._settler.decided(execution, decision)
         elif crashes < ALONE_FROM:
             self._marking += 1
@@ -292,7 +292,8 @@ class Starter:
         enough = execution.claim.releases >= ENOUGH_RELEASES and self._duty is Duty.ALL
         if await self._emptied(patient=enough):
             if await self._marker.mark(execution) and await self._announced(execution):
-                log.warning("job %s runs alone: %d starts never ended", execution.job_id, execution.crashes)
+                said = "job %s runs alone: %d starts never ended"
+                log.warning(said, execution.job_id, execution.crashes, extra=execution.log_fields)
                 self._runner.start(execution)
                 task = execution.task
         elif not enough or self.stopping or _expired(execution, monotonic()):
@@ -354,11 +355,11 @@ class Starter:
             if execution.queue.holds(execution):
                 self._settler.release(execution)
 
-    def hold(self) -> None:
-        """Start nothing more."""
-        self.stopping = True
-        self._announcer.stopping = self._marker.stopping = self._admission.stopping = True
-        self._settler.on_woken = None
+    def hold(self, held: bool = True) -> None:
+        """Start nothing more; or, after that, with False start again."""
+        self.stopping = held
+        self._announcer.stopping = self._marker.stopping = self._admission.stopping = held
+        self._settler.on_woken = None if held or self._duty is Duty.SUSPECTS else self._on_woken
         self.room.set()
 
     def stop(self) -> None:

@@ -20,7 +20,7 @@ import msgspec
 
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.retry import Exponential
-from streamjobs.worker.line import ABORT, READY, STOP, SUSPECT
+from streamjobs.worker.line import ABORT, AWAKE, LAST, QUIET, READY, STOP, SUSPECT
 from streamjobs.worker.service import until
 
 log = logging.getLogger("streamjobs.worker")
@@ -44,9 +44,14 @@ class CrashedAtStart(StreamJobsError):
 class Child:
     """One process, and this side of the line to it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, line: socket.socket) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, line: socket.socket, *, for_suspects: bool) -> None:
         self.process = process
+        self.for_suspects = for_suspects
         self.ready = False
+        self.quiet = False
+        """An operator has ordered it to start nothing."""
+        self.last = False
+        """An operator has ordered it to stop."""
         self.started_at = monotonic()
         self._line = line
 
@@ -74,6 +79,10 @@ class End(msgspec.Struct, frozen=True):
     how: str
     ready: bool = False
     lived_s: float = 0.0
+    quiet: bool = False
+    """It was to start nothing: nor does the next in its place."""
+    last: bool = False
+    """It was ordered to stop: no other takes its place."""
 
     @property
     def verdict(self) -> int:
@@ -176,10 +185,11 @@ class Supervisor:
         """Keep one ordinary child; all but the first wait until one works, so that a bad app is said once."""
         if number:
             await self._either(self._proven)
-        failures = 0
+        failures, quiet = 0, False
         while not self._stopping.is_set():
-            end = await self._run_one("child")
-            if self._stopping.is_set() or (end.code == 0 and self._burst):
+            end = await self._run_one("child", quiet=quiet)
+            quiet = end.quiet
+            if self._stopping.is_set() or end.last or (end.code == 0 and self._burst):
                 self._codes.append(end.verdict)
                 return
             if self._hopeless(end):
@@ -233,8 +243,8 @@ class Supervisor:
         self._end_at_once()
         return True
 
-    async def _run_one(self, name: str, *words: str) -> End:
-        """Start a child and wait for its end."""
+    async def _run_one(self, name: str, *words: str, quiet: bool = False) -> End:
+        """Start a child, perhaps one that starts nothing until it is ordered to, and wait for its end."""
         ours, theirs = socket.socketpair()
         with ours:
             ours.setblocking(False)
@@ -243,13 +253,16 @@ class Supervisor:
                     process = await self._start(theirs.fileno(), words)
             except OSError as error:
                 return End(name, FAILED, f"could not be started: {error}")
-            child = Child(process, ours)
+            child = Child(process, ours, for_suspects=bool(words))
+            if quiet:
+                child.quiet = True
+                child.say(QUIET)
             self._children.add(child)
             await self._watch(child, ours)
             self._children.discard(child)
         assert process.returncode is not None
         who, lived_s = f"{name} {process.pid}", monotonic() - child.started_at
-        return End(who, process.returncode, _how(process.returncode), child.ready, lived_s)
+        return End(who, process.returncode, _how(process.returncode), child.ready, lived_s, child.quiet, child.last)
 
     async def _start(self, descriptor: int, words: Sequence[str]) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
@@ -284,6 +297,17 @@ class Supervisor:
             self._proven.set()
         if SUSPECT in words:
             self._suspects.set()
+        if QUIET in words or AWAKE in words:
+            child.quiet = words.rfind(QUIET) > words.rfind(AWAKE)
+            self._rest()
+        child.last = child.last or LAST in words
+
+    def _rest(self) -> None:
+        """Where no ordinary child starts anything, neither does the one for suspects: it ends with what it runs."""
+        if all(one.quiet for one in self._children if not one.for_suspects):
+            for child in self._children:
+                if child.for_suspects:
+                    child.say(STOP)
 
 
 def _how(code: int) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from time import monotonic
 from typing import Any
 
@@ -57,16 +57,18 @@ class WindDown:
         clean = self._runner.running == 0
         await self._interrupt()
         if not await self._within(self._settler.drained(), self._left_s()):
-            await _last_call(self._settler.drained())
+            await last_call(self._settler.drained())
         settled_all = await self._settler.close()
-        await self._retire()
+        await self._say_last()
         return clean and settled_all
 
-    async def _retire(self) -> None:
-        """Be forgotten at once where nothing is held any more; elsewhere other workers see to it."""
+    async def _say_last(self) -> None:
+        """Write what was measured, and be forgotten at once where nothing is held any more; elsewhere other workers
+        see to it.
+        """
         station = self._station
         retire = [leases.retire(queue.keys, [station.consumer]) for queue in station.queues]
-        await _last_call(station.executor.run_all(retire))
+        await last_call(asyncio.gather(self._settler.times.tick(), station.executor.run_all(retire)))
 
     def _left_s(self) -> float:
         return 0.0 if self._aborting.is_set() else max(0.0, self._deadline - monotonic())
@@ -120,7 +122,7 @@ def end_run(execution: Execution, ending: Ending) -> None:
         execution.task.cancel()
 
 
-async def _last_call(what: Coroutine[Any, Any, Any]) -> None:
+async def last_call(what: Awaitable[Any]) -> None:
     """Wait for something for the time that is left even to a worker that is to end at once."""
     waiting = asyncio.ensure_future(what)
     await asyncio.wait([waiting], timeout=AT_ONCE_S)

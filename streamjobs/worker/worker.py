@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
 import msgspec
@@ -12,27 +12,38 @@ from streamjobs.client import Connections
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.connect import REPLY_SECONDS
 from streamjobs.client.sync import SyncExecutor
+from streamjobs.core import tracing
 from streamjobs.core.classify import Rule
 from streamjobs.core.cron import Cron
+from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.limits import Bound, Limit
+from streamjobs.core.meter import Meter
 from streamjobs.core.options import WorkerOptions
 from streamjobs.core.registry import Handler
 from streamjobs.core.subscription import Subscription, weight_of
-from streamjobs.protocol import leases
+from streamjobs.core.thresholds import Thresholds
+from streamjobs.protocol import leases, upkeep
 from streamjobs.protocol.keys import QueueKeys
+from streamjobs.protocol.workers import QUIET, RUN, STOP
 from streamjobs.worker.burst import Burst
 from streamjobs.worker.check import check
+from streamjobs.worker.count import AtWork, CountingSettler
 from streamjobs.worker.cron import Scheduler
 from streamjobs.worker.deadlines import Deadlines
 from streamjobs.worker.discovery import Discovery
 from streamjobs.worker.execution import Access, Ending, Execution, WorkerQueue
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.lease import LeaseKeeper
+from streamjobs.worker.probes import Pages, health_pages, serving
 from streamjobs.worker.promote import LONGEST_S, Promoter
 from streamjobs.worker.quarantine import Quarantine
+from streamjobs.worker.quiet import Quiet
+from streamjobs.worker.report import Reporter, reporting
 from streamjobs.worker.run import Runner
+from streamjobs.worker.scrape import metrics_pages
 from streamjobs.worker.service import HEALABLE, Backoff, Service, run_service, until
 from streamjobs.worker.settle import Settler
+from streamjobs.worker.spans import ProcessSpans
 from streamjobs.worker.start import Duty, Starter
 from streamjobs.worker.station import Station, new_consumer
 from streamjobs.worker.upkeep import Upkeep
@@ -47,6 +58,13 @@ Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 class Worker:
     """Claims and runs the jobs of some queues until `stop`. Made by `StreamJobs.worker`."""
 
+    ordered = ""
+    """The last order that it was given (`quiet`, `run` or `stop`); "" for none."""
+    _watchdog: Watchdog | None = None
+    _quiet: Quiet | None = None
+    _starts_quiet = False
+    _ended = False
+
     def __init__(
         self,
         connections: Connections,
@@ -60,27 +78,25 @@ class Worker:
         crons: Sequence[Cron] = (),
         limits: Mapping[str, tuple[Limit, ...]] | None = None,
         bounds: Mapping[str, Bound] | None = None,
+        thresholds: Mapping[str, Thresholds] | None = None,
+        meter: Meter | None = None,
         duty: Duty = Duty.ALL,
     ) -> None:
         self._duty = duty
+        self._meter = meter or Meter()
         if duty is Duty.SUSPECTS:
             options = msgspec.structs.replace(options, concurrency=1, burst=False)
-        self._connections = connections
-        self._handlers = handlers
-        self._options = options
-        self._lifespan = lifespan
-        self._rules = rules
-        self._watchdog: Watchdog | None = None
-        self._ended = False
+        self._connections, self._handlers, self._options = connections, handlers, options
+        self._lifespan, self._rules = lifespan, rules
         # Who only runs what there is, or only suspects, leaves the slots to others.
         schedules = not options.burst and duty is not Duty.SUSPECTS
         self._crons = [cron for cron in crons if schedules and weight_of(cron.job.queue, queues)]
-        self._stopping = asyncio.Event()
-        self._aborting = asyncio.Event()
+        self._stopping, self._aborting = asyncio.Event(), asyncio.Event()
         self._patterns = [one for one in queues if one.open]
         # Queues that fit a pattern are found when they are there; those of crons are to be made.
         named = [one.pattern for one in queues if not one.open] + [cron.job.queue for cron in self._crons]
-        self._limits, self._bounds = limits or {}, bounds or {}
+        self._meter.queues.update(named)
+        self._limits, self._bounds, self._thresholds = limits or {}, bounds or {}, thresholds or {}
         self._queues = [
             WorkerQueue(QueueKeys(namespace, name), options.ms("lease"), weight=weight_of(name, queues))
             for name in dict.fromkeys(named)
@@ -92,6 +108,19 @@ class Worker:
         """Set once the server has been reached and jobs are being fetched."""
         self.on_left: Callable[[], None] = lambda: None
         """Called after each suspect that was left to another process."""
+        self.on_order: Callable[[str], None] = lambda word: None
+        """Called with the word of each order, before it is followed."""
+
+    @property
+    def state(self) -> str:
+        """`starting`, `running`, `quiet` (it starts nothing), `stopping` or `ended`."""
+        if self._ended:
+            return "ended"
+        if self._stopping.is_set():
+            return "stopping"
+        if not self.ready.is_set():
+            return "starting"
+        return "quiet" if self._quiet and self._quiet.on else "running"
 
     @property
     def live(self) -> bool:
@@ -109,6 +138,39 @@ class Worker:
             return ""
         return self._watchdog.trouble
 
+    def quiet(self) -> None:
+        """Start nothing more until `go_on`: what runs goes on, what was claimed beside goes to others at once.
+
+        From the worker's own event loop; harmless to repeat, or before it runs.
+        """
+        self._starts_quiet = True
+        if self._quiet:
+            self._quiet.begin()
+
+    def go_on(self) -> None:
+        """Start jobs again, after `quiet`."""
+        self._starts_quiet = False
+        if self._quiet:
+            self._quiet.end()
+
+    def _obey(self, word: str) -> None:
+        """Follow an operator's order."""
+        self.ordered = word
+        self.on_order(word)
+        {QUIET: self.quiet, RUN: self.go_on, STOP: self.stop}[word]()
+
+    async def unready(self) -> str:
+        """Return why it cannot take jobs now; "" while it can: it has joined its queues, and the server answers."""
+        if self._stopping.is_set() or self._ended:
+            return "it has ended" if self._ended else "it is stopping"
+        if not self.ready.is_set():
+            return "it has not joined its queues yet"
+        try:
+            await self._station.executor.run(upkeep.server_time())
+        except StreamJobsError as error:
+            return str(error)
+        return self.trouble
+
     def stop(self) -> None:
         """Start nothing more, give running handlers the grace time, then end. Harmless to repeat."""
         self._stopping.set()
@@ -125,21 +187,33 @@ class Worker:
             Rejected: the server is too old, or refuses what the worker must do (password, rights, a key of a
                 wrong type).
             Refused: the server deletes jobs when its memory is full, and `allow_eviction` is not set.
+            InvalidOption: it cannot listen at a port that it was given.
+            MissingExtra: it is to serve metrics, and prometheus-client is not installed.
         """
         try:
-            if not await self._join():
-                return True
-            return await self._work()
+            async with serving(self._pages()):
+                if not await self._join():
+                    return True
+                return await self._work()
         finally:
             self._ended = True
+
+    def _pages(self) -> Pages:
+        health, metrics = self._options.health_port, self._options.metrics_port
+        return {
+            "health_port": (health, health_pages(lambda: self.trouble, self.unready)),
+            "metrics_port": (metrics, {} if metrics is None else metrics_pages(self._meter)),
+        }
 
     async def _work(self) -> bool:
         async with AsyncExitStack() as stack:
             state = await stack.enter_async_context(self._lifespan()) if self._lifespan else None
-            settler = Settler(self._station)
+            settler = CountingSettler(self._station, self._meter) if self._meter.on else Settler(self._station)
             runner = Runner(self._handlers, self._rules, settler, self._station.random)
             runner.state = state
             runner.access = Access(self._station.executor, self._connections.sync(), self.consumer)
+            if tracer := tracing.tracer():
+                runner.spans = ProcessSpans(tracer, self.consumer, self._station.complaints)
             stack.callback(runner.close)
             keeper = LeaseKeeper(self._station, self._lease_executor(stack), self._verdict)
             keeper.start()
@@ -185,8 +259,8 @@ class Worker:
 
     async def _join_queues(self) -> None:
         keys = [queue.keys for queue in self._queues]
-        where, allow = self._connections.target.text, self._options.allow_eviction
-        await check(self._station.executor, where, keys, allow_eviction=allow)
+        target, allow = self._connections.target, self._options.allow_eviction
+        await check(self._station.executor, target, keys, allow_eviction=allow)
         for queue in self._queues:
             await self._join_queue(queue)
         await self._discovery.look()
@@ -212,23 +286,23 @@ class Worker:
         stack.push_async_callback(sleeper.aclose)
         starter = Starter(station, runner, settler, self._duty, self.on_left)
         fetcher, promoter = self._fetching(reader, sleeper, starter, runner)
+        stack.enter_context(self._meter.counting(AtWork(station, settler, runner, fetcher)))
         self._watchdog = Watchdog(station, fetcher, starter, runner, keeper)
-        upkeep = Upkeep(station, self._handlers, self._bounds)
-        services: list[Service] = [Deadlines(station, runner, starter), upkeep, self._watchdog]
-        if self._patterns:
-            self._discovery.found = fetcher.nudge
-            services.append(self._discovery)
-        if self._crons:
-            services.append(Scheduler(station, self._crons))
+        self._quiet = quiet = Quiet(station, starter, fetcher, promoter)
+        if self._starts_quiet:
+            quiet.begin()
+        services: list[Service] = [Deadlines(station, runner, starter), self._watchdog, settler.times]
         if options.burst:
             services.append(Burst(station, fetcher, starter, settler, self.stop))
-        tasks = [self._spawn(service) for service in services]
+        tasks = [self._spawn(service) for service in services + self._upkeep(fetcher)]
+        # Only who shows itself to its queues, as promoters do, can be found.
+        told = [await stack.enter_async_context(self._reporting(runner, settler))] if promoter else []
         fetching = self._spawn(fetcher)
         promoting = self._spawn(promoter) if promoter else fetching
         names = ", ".join([one.pattern for one in self._patterns] + [queue.keys.queue for queue in self._queues])
         log.info("worker %s serves %s with %d slots", self.consumer, names, options.concurrency)
         self.ready.set()
-        watched: list[asyncio.Future[Any]] = [*tasks, fetching, promoting, settler.broken]
+        watched: list[asyncio.Future[Any]] = [*tasks, *told, fetching, promoting, settler.broken]
         stopped = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait([*watched, stopped], return_when=asyncio.FIRST_COMPLETED)
@@ -238,6 +312,7 @@ class Worker:
             raise
         finally:
             self._stopping.set()
+            await quiet.close()
             ending = WindDown(station, self._aborting, settler, runner, starter)
             if promoter:
                 await ending.give_up_bell(promoter, promoting)
@@ -247,6 +322,21 @@ class Worker:
             if future.done() and not future.cancelled() and (error := future.exception()):
                 raise error
         return clean
+
+    def _upkeep(self, fetcher: Fetcher) -> list[Service]:
+        """Return the services that have nothing to do with single claims."""
+        services: list[Service] = [Upkeep(self._station, self._handlers, self._bounds, self._thresholds)]
+        if self._patterns:
+            self._discovery.found = fetcher.nudge
+            services.append(self._discovery)
+        if self._crons:
+            services.append(Scheduler(self._station, self._crons))
+        return services
+
+    def _reporting(self, runner: Runner, settler: Settler) -> "AbstractAsyncContextManager[asyncio.Task[None]]":
+        supervised = self._duty is not Duty.ALL
+        reporter = Reporter(self._station, runner, settler, lambda: self.state, self._obey, supervised=supervised)
+        return reporting(reporter, self._station)
 
     def _fetching(
         self, reader: AsyncExecutor, sleeper: AsyncExecutor, starter: Starter, runner: Runner
@@ -273,7 +363,8 @@ class Worker:
             if word != "EXPIRED":
                 execution.queue.drop(execution)
         elif execution.ending is Ending.NONE:
-            log.warning("job %s (%s): %s", execution.job_id, execution.kind, _SAID[word])
+            fields = execution.log_fields
+            log.warning("job %s (%s): %s", execution.job_id, execution.kind, _SAID[word], extra=fields)
             end_run(execution, Ending.STOP if word == "EXPIRED" else Ending.LOST)
 
 
@@ -282,35 +373,3 @@ _SAID = {
     "CANCELLED": "it was cancelled, or ended elsewhere",
     "EXPIRED": "its lease could not be renewed in time",
 }
-
-
-@asynccontextmanager
-async def running(worker: Worker) -> AsyncIterator[Worker]:
-    """Run a worker beside other code: it works while the block runs and is stopped at its end.
-
-    Raises:
-        whatever ended the worker before.
-    """
-    task = asyncio.create_task(worker.run(), name="streamjobs-worker")
-    ready = asyncio.create_task(worker.ready.wait())
-    try:
-        await asyncio.wait([task, ready], return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            # It has ended before it was ready: raises why.
-            task.result()
-        task.add_done_callback(_tell_of_an_early_end)
-        yield worker
-    except asyncio.CancelledError:
-        worker.abort()
-        raise
-    finally:
-        ready.cancel()
-        task.remove_done_callback(_tell_of_an_early_end)
-        worker.stop()
-        await task
-
-
-def _tell_of_an_early_end(task: "asyncio.Task[bool]") -> None:
-    """Log that a worker ended beside code that goes on; the block's end raises it only then."""
-    error = None if task.cancelled() else task.exception()
-    log.error("the worker has ended before it was stopped: %r", error)

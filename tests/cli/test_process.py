@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -97,14 +98,14 @@ class Shell:
             process.communicate()
 
 
-def await_line(process: "subprocess.Popen[str]", part: str) -> None:
-    """Read the process's stderr up to a line that has `part` in it."""
+def await_line(process: "subprocess.Popen[str]", part: str) -> str:
+    """Read the process's stderr up to a line that has `part` in it; return that."""
     assert process.stderr is not None
     seen = ""
     for line in process.stderr:
         seen += line
         if part in line:
-            return
+            return line
     raise AssertionError(f"ended without {part!r}:\n{seen}")
 
 
@@ -168,6 +169,37 @@ def test_idle_worker_stops_in_peace(shell: Shell, number: signal.Signals) -> Non
     assert code == 0
     assert "stopped" in said
     assert "Traceback" not in said
+
+
+def page(line: str, path: str) -> str:
+    """Return a page of the process that has said in this line where it serves."""
+    where = line.split(" at ")[1].strip()
+    with urllib.request.urlopen(where + path, timeout=PATIENT_S) as reply:
+        text: str = reply.read().decode()
+    return text
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_exporter_serves_until_it_is_told_to_end(shell: Shell, number: signal.Signals) -> None:
+    shell.run("enqueue", "-A", "jobs:app", "greet", "Ada", "--count", "3")
+    exporter = shell.start("exporter", "--port", "0")
+
+    text = page(await_line(exporter, "/livez, /readyz, /metrics at "), "/metrics")
+
+    assert 'streamjobs_queue_jobs{queue="default",state="waiting"} 3\n' in text
+    exporter.send_signal(number)
+    assert ended(exporter) == (0, "")
+
+
+def test_a_port_that_is_taken_is_one_line(shell: Shell) -> None:
+    worker = shell.start("worker", "-A", "jobs:app", "--health-port", "0")
+    taken = await_line(worker, "/livez, /readyz at ").rpartition(":")[2].strip()
+
+    for words in (["worker", "-A", "jobs:app", "--health-port", taken], ["exporter", "--port", taken]):
+        code, _, err = shell.run(*words)
+
+        assert (code, err.count("\n")) == (2, 1), err
+        assert f"port={taken}: cannot listen there: Address already in use" in err
 
 
 def test_burst_ends_by_itself(shell: Shell) -> None:

@@ -5,27 +5,29 @@ from typing import Any
 
 import pytest
 
+from streamjobs.protocol.workers import Running
 from tests.cli.schema import FOLDER, load, problems
 from tests.cli.support import APP, Line
 from tests.cli.test_cron import HOURLY, NIGHTLY, Workers
+from tests.cli.test_workers import Crew
 
 
 def documents(line: Line) -> list[dict[str, Any]]:
     """Let everything happen once, and return every document on the way."""
-    found = [line.json("stats"), line.json("dead", "list"), line.json("dead", "groups")]
+    found = [line.stats(), line.json("doctor"), line.json("dead", "list"), line.json("dead", "groups")]
     found.append(line.json("enqueue", "-A", APP, "add", "1", "--dedupe-key", "k"))
     found.append(line.json("enqueue", "-A", APP, "add", "1", "--dedupe-key", "k"))
     found.append(line.json("enqueue", "-A", APP, "tests.greet", "Ada", "--count", "3"))
     found.append(line.json("enqueue", "-A", APP, "tests.greet", "Ada", "--delay", "1h"))
     later = found[-1]["jobs"][0]["id"]
-    found.append(line.json("job", "show", later))
+    found += [line.json("job", "show", later), line.json("job", "list")]
     found.append(line.json("job", "reschedule", later, "--delay", "2h"))
     found.append(line.json("job", "cancel", later))
     dead = line.enqueue("tests.fail", "x", "--dedupe-key", "d")
     found.append(line.json("job", "show", dead))
     line.work()
     line.enqueue("tests.fail", "y", "--dedupe-key", "d")
-    found += [line.json("stats"), line.json("queue", "list"), line.json("lua", "list")]
+    found += [line.stats(), line.json("queue", "list"), line.json("lua", "list")]
     found.append(line.json("queue", "limit", "math", "--rate", "5/m", "--concurrency", "off"))
     found += [line.json("job", "show", dead), line.json("dead", "show", dead)]
     found += [line.json("dead", "list"), line.json("dead", "groups")]
@@ -38,7 +40,8 @@ def documents(line: Line) -> list[dict[str, Any]]:
     found.append(line.json("dead", "purge", "--yes"))
     found.append(line.json("job", "show", dead))
     found += [line.json("queue", "pause", "math"), line.json("queue", "resume", "math")]
-    return found + cron_documents(line)
+    found += [*cron_documents(line), line.json("queue", "show", "math"), *worker_documents(line)]
+    return [*found, line.json("queue", "purge", "math", "--yes"), line.json("queue", "delete", "math", "--dry-run")]
 
 
 def cron_documents(line: Line) -> list[dict[str, Any]]:
@@ -53,6 +56,15 @@ def cron_documents(line: Line) -> list[dict[str, Any]]:
     return found
 
 
+def worker_documents(line: Line) -> list[dict[str, Any]]:
+    """Let a worker tell of itself, and return every document of it; one that takes an order is tested elsewhere."""
+    crew = Crew(line)
+    crew.meet("a", jobs=(Running("web:1-0", "mail", 5),))
+    found = [line.json("workers", *words) for words in (["list"], ["show", "a"], ["prune"])]
+    crew.close()
+    return found
+
+
 def test_documents_fit_their_schemas(line: Line) -> None:
     seen = set()
     for document in documents(line):
@@ -60,9 +72,9 @@ def test_documents_fit_their_schemas(line: Line) -> None:
         assert list(document)[:2] == ["schema", "version"]
         assert problems(document, load(document["schema"])) == [], document
 
-    # What `enqueue --wait` prints is checked where a worker runs beside it, what benchmarks print by their tests.
+    # What `enqueue --wait` and orders print is checked where a worker runs beside it, and benchmarks' by their tests.
     assert {path.stem for path in FOLDER.glob("*.json")} - {name.removeprefix("streamjobs.") for name in seen} == {
-        "result", "bench",
+        "result", "workers.order", "bench",
     }  # fmt: skip
 
 

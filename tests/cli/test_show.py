@@ -176,3 +176,25 @@ def test_a_line_of_json_is_plain_ascii_and_says_the_same(capsys: pytest.CaptureF
     assert text.isascii()
     assert text.rstrip("\n").isprintable()
     assert json.loads(text) == value
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [([], ""), ([0, 0], "▁▁"), ([0, 1, 2, 7], "▁▂▃█"), ([0.001, 7000], "▂█"), ([3, 3], "██")],
+)
+def test_sparklines(values: list[float], shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), "utf-8"))
+
+    assert show.sparkline(values) == shown
+
+
+def test_sparklines_where_only_ascii_can_be_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
+
+    assert show.sparkline([0, 1, 7]) == "_.@"
+
+
+def test_last_column_in_colour() -> None:
+    table = show.Table("NAME", "HEALTH", gap=" ", tints={"critical": "red"})
+
+    assert table.lines([("a", "ok"), ("bb", "critical")])[1:] == ["a    ok", "bb   \x1b[31mcritical\x1b[0m"]

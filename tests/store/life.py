@@ -9,8 +9,23 @@ from typing import Any, TypeAlias
 
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.cron import Cron, Due, Every, Turn
+from streamjobs.core.histogram import bucket
 from streamjobs.core.job import Claim, Job, Meta
-from streamjobs.protocol import config, crons, effects, intake, lanes, leases, letters, server, settle, upkeep
+from streamjobs.protocol import (
+    config,
+    crons,
+    effects,
+    intake,
+    lanes,
+    leases,
+    letters,
+    metrics,
+    queues,
+    server,
+    settle,
+    upkeep,
+    workers,
+)  # fmt: skip
 from streamjobs.protocol.calls import Call, Command
 from streamjobs.protocol.intake import Batch
 from streamjobs.protocol.keys import QueueKeys
@@ -92,6 +107,11 @@ def settlements() -> Iterator[Step]:
     owned = ending(3, dedupe_key="k", result_ttl_ms=60_000, result=b'{"state":"done","value":1}')
     yield "a completes two", settle.complete(KEYS, [plain, settle.Finished("page", full=[owned])], clock())
     yield "and again", settle.complete(KEYS, [plain], clock())
+    rows = [("mail", "ran", 1), ("mail", "run_us", 1200), ("mail", f"run.{bucket(1200)}", 1)]
+    yield "a says how long one waited and ran", metrics.measure(KEYS, rows, clock())
+    for key in (KEYS.times(AT // 60_000), KEYS.times_of_hour(AT // 3_600_000)):
+        words = [f"{field}:{kind}" for kind, field, _ in rows]
+        yield "which is kept for the minute and for the hour", command("HMGET", key, *words)
     yield "the result is kept", lookup("4000000000000-3")
     failed = later(2, Meta(id="4000000000000-2", failures=1))
     yield "a retries one", settle.retry(KEYS, "a", [("mail", {"ms": 7}, [failed])], clock())
@@ -241,6 +261,8 @@ def slots() -> Iterator[Step]:
     yield "an operator resumes it", crons.resume(KEYS, "report", AT + 270_001)
     yield "where it stands", crons.rows(KEYS)
     yield "a reads", read("a")
+    spared = [settle.Ending(b"", 0, "4000000000000-15")]
+    yield "an operator spares what runs", settle.cancel(KEYS, settle.SPARING, spared, clock())
     yield "a completes it", settle.complete(KEYS, [settle.Finished("page", plain=[b"4000000000000-15"])], clock())
 
 
@@ -287,6 +309,38 @@ def farewell() -> Iterator[Step]:
     yield "the counts", command("HMGET", KEYS.totals, *"enqueued done dead replayed cancelled purged".split())
 
 
+def orders() -> Iterator[Step]:
+    note = workers.Note("host", 7, state="running", queues=("mail",), serves=1, slots=10)
+    yield "a worker tells of itself", workers.report("conf", "a", note)
+    yield "an operator orders it to be quiet", workers.order("conf", "a", "quiet", "c0ffee")
+    yield "it hears that when it tells again", workers.report("conf", "a", note)
+    yield "what it has told", workers.told("conf", "a")
+    yield "at its end it is forgotten", workers.forget("conf", "a")
+    yield "nobody is there to be ordered", workers.order("conf", "a", "stop", "ab")
+
+
+def departure() -> Iterator[Step]:
+    """The queue itself goes; its last id lies far ahead of the clock."""
+
+    def delete(later_ms: int) -> Call[queues.Deleted]:
+        return queues.delete(KEYS, served=False, gone_ms=15_000, clock=clock(later_ms))
+
+    yield "ids of the queue made anew could repeat", delete(0)
+    yield "now they cannot", delete(4_000_000_001_000 - AT)
+    yield "it is gone", command("EXISTS", KEYS.stream)
+
+
 def steps() -> list[Step]:
     """Return the whole life, each step with what it shows."""
-    return [*beginning(), *intakes(), *settlements(), *takeovers(), *endings(), *slots(), *dead_letters(), *farewell()]
+    return [
+        *beginning(),
+        *intakes(),
+        *settlements(),
+        *takeovers(),
+        *endings(),
+        *slots(),
+        *dead_letters(),
+        *farewell(),
+        *orders(),
+        *departure(),
+    ]

@@ -225,7 +225,7 @@ class Store:
 
     def minute(self, clock: int = CLOCK) -> dict[str, int]:
         """Return the counters of the minute of this clock."""
-        return {k: int(v) for k, v in self.hash(f"{self.keys.metrics}{clock // 60_000}").items()}
+        return {k: int(v) for k, v in self.hash(self.keys.minute(clock // 60_000)).items()}
 
     def dead_rows(self) -> list[dict[str, bytes]]:
         rows = self.command("XRANGE", self.keys.dead, "-", "+")

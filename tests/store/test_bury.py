@@ -141,7 +141,7 @@ def test_counts_what_changed_and_scales_the_sums(store: Store) -> None:
     assert store.run(settle.bury(store.keys, "a", groups, str(CLOCK))) == {3: "LOST"}
 
     assert store.totals() == {"dead": 3, "lost": 1}
-    assert store.minute() == {"dead:mail": 1, "ms:mail": 10, "dead:web": 2, "bug:web": 2}
+    assert store.minute() == {"dead:mail": 1, "ms:mail": 10, "dead:web": 2, "bug:web": 2, "lost:": 1}
 
 
 def test_five_hundred_at_once(store: Store) -> None:

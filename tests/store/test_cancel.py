@@ -129,3 +129,29 @@ def test_counts_per_kind(store: Store) -> None:
     store.run(settle.cancel(store.keys, "", items, str(CLOCK)))
 
     assert store.minute() == {"cancelled:mail": 1, "cancelled:web": 2, "cancelled:log": 1}
+
+
+def test_who_spares_what_runs_cancels_the_rest(store: Store) -> None:
+    names = store.add(4)
+    claims = store.claim(count=3)
+    store.release(claims[1])
+    store.admit(claims[2], lanes=("c:q",), limits={"c:q": "1"})
+    [delayed_] = store.schedule(delayed(1, delay_ms=60_000))
+    items = [settle.Ending(b"", 0, one) for one in [*names, delayed_]]
+
+    words = store.run(settle.cancel(store.keys, settle.SPARING, items))
+
+    assert words == ["BUSY", "WAITING", "BUSY", "WAITING", "SCHEDULED"]
+    assert store.state(names[0]) == "running"
+    assert store.totals()["cancelled"] == 3
+
+
+def test_newer_arguments_go_with_a_job_that_is_not_spared(store: Store) -> None:
+    one = job(1, dedupe_key="k", dedupe_mode="l")
+    [name] = store.enqueue(one)
+    store.enqueue(job(2, dedupe_key="k", dedupe_mode="l"))
+
+    assert store.run(settle.cancel(store.keys, settle.SPARING, [settle.Ending(b"", 0, name, "k")])) == ["WAITING"]
+
+    assert store.depth() == 0
+    assert store.left() == set()

@@ -192,6 +192,7 @@ def test_counts_what_changed_and_scales_the_sums(store: Store) -> None:
         "ms:web": 7,
         "done:log": 2,
         "ms:log": 9,
+        "lost:": 1,
     }
 
 
@@ -202,7 +203,7 @@ def test_nothing_changed_counts_nothing(store: Store) -> None:
 
     store.run(settle.complete(store.keys, [gone], str(CLOCK)))
 
-    assert store.minute() == {}
+    assert store.minute() == {"lost:": 2}
     assert store.totals()["done"] == 2
 
 

@@ -20,6 +20,17 @@ def test_the_first_workers_lease_is_the_queues(bare: Store) -> None:
     assert abs(second.now_ms - first.now_ms) < 60_000
 
 
+def test_who_finds_the_group_gone_counts_that_once(bare: Store) -> None:
+    bare.run(leases.join(bare.keys, 15_000, again=False))
+    bare.run(leases.join(bare.keys, 15_000, again=True))
+    bare.command("XGROUP", "DESTROY", bare.keys.stream, "workers")
+
+    bare.run(leases.join(bare.keys, 15_000, again=True))
+    bare.run(leases.join(bare.keys, 15_000, again=True))
+
+    assert bare.totals() == {"regrouped": 1}
+
+
 def test_joining_again_moves_nothing(bare: Store) -> None:
     bare.run(leases.join(bare.keys, 15_000))
     bare.enqueue(job(0))

@@ -156,6 +156,7 @@ def test_counts_what_changed_and_scales_the_sums(store: Store, script: str) -> N
         "timeout:mail": 2,
         f"{word}:web": 2,
         "ms:web": 11,
+        "lost:": 1,
     }
 
 

@@ -134,4 +134,4 @@ def test_counts_per_kind_what_was_added(store: Store) -> None:
     store.schedule(delayed(1, delay_ms=9), delayed(2, delay_ms=9, kind="web"), delayed(3, delay_ms=9), clock=str(CLOCK))
 
     assert store.totals() == {"enqueued": 3}
-    assert store.minute() == {"enqueued:mail": 2, "enqueued:web": 1}
+    assert store.minute() == {"enqueued:mail": 2, "enqueued:web": 1, "delayed:mail": 2, "delayed:web": 1}

@@ -26,6 +26,7 @@ from streamjobs import (
     Retry,
     StreamJobs,
     StreamJobsError,
+    Thresholds,
     UntilDone,
     UntilStarted,
     Window,
@@ -74,6 +75,7 @@ async def dead_letters() -> None:
 
 async def limit() -> None:
     queue = app.queue("web", rate=Rate(100), concurrency=50, max_waiting=10_000, when_full="wait")
+    app.queue("web", thresholds=Thresholds(oldest=(30, timedelta(minutes=2)), dead=None, waiting=10_000))
     app.queue("web", when_full="drop")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await queue.limit(rate=Rate(50, key="n"), concurrency="off", kind="slow")
     await queue.limit(max_waiting="off")

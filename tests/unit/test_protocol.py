@@ -8,7 +8,7 @@ import pytest
 from streamjobs.core.job import LATEST, Job, Meta
 from streamjobs.protocol import intake, replies, scripts
 from streamjobs.protocol.intake import Accepted, Batch, BatchRefused
-from streamjobs.protocol.keys import QueueKeys, describe, queues
+from streamjobs.protocol.keys import QueueKeys, describe, queues, worker
 from streamjobs.protocol.replies import Fate
 
 KEYS = QueueKeys("sj", "mail")
@@ -42,6 +42,8 @@ def test_each_documented_key_is_known(name: str) -> None:
     ("key", "kind"),
     [
         (queues("sj"), "queues"),
+        (worker("sj", "host-1-{a}"), "worker"),
+        ("sj:worker:", None),
         (KEYS.dedupe("a\n:{b}"), "dedupe"),
         (KEYS.once("a\n:{b}"), "once"),
         (KEYS.producer("00ff"), "producer"),

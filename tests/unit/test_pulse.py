@@ -48,3 +48,21 @@ def test_an_old_freeze_says_nothing_of_a_later_request(time: Time) -> None:
     time.now = 107.2
 
     assert pulse.arrived_at(107.1) == 107.2
+
+
+def test_the_worst_lag_is_seen_for_half_a_minute_at_least_and_a_whole_one_at_most(time: Time) -> None:
+    pulse = Pulse()
+
+    def beats(seconds: float) -> list[float]:
+        seen = []
+        for _ in range(round(seconds * 10)):
+            time.now += 0.1
+            pulse.beat()
+            seen.append(round(pulse.lag_s, 3))
+        return seen
+
+    time.now += 50
+    assert set(beats(5)) == {0.0}
+    time.now += 2
+    assert set(beats(30)) == {2.0}
+    assert beats(35)[-1] == 0.0

@@ -267,6 +267,51 @@ async def test_a_server_that_does_not_tell_is_not_checked_and_said_so(
     assert said.endswith("does not tell its role, version, eviction policy: not checked")
 
 
+async def test_a_queue_of_a_later_version_is_left_to_that(own: Own, echo_app: Make) -> None:
+    server = own()
+    app = echo_app(server.url)
+    with server.client() as client:
+        client.hset("ns:{q}:config", "schema", "2")
+
+    with pytest.raises(Rejected, match=r"queue q is laid out by schema 2, .*; run a later version") as caught:
+        await runs(app.make_worker(options=FAST))
+
+    assert caught.value.word == "SCHEMA"
+    with server.client() as client:
+        assert client.keys("*") == [b"ns:{q}:config"]
+
+
+async def test_a_pattern_passes_over_queues_of_later_versions(
+    own: Own, echo_app: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = own()
+    app = echo_app(server.url)
+    with server.client() as client:
+        client.hset("ns:{later}:config", "schema", "2")
+        client.sadd("ns:queues", "later", "q")
+
+    async with app.worker(["*"], options=FAST):
+        assert await works(app)
+
+    [warning] = messages(caplog)
+    assert warning.startswith("not served: queue later is laid out by schema 2")
+    with server.client() as client:
+        assert not client.exists("ns:{later}:stream")
+
+
+async def test_threat_T3_a_network_that_others_can_use_is_warned_of(
+    server_binary: Path, echo_app: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Server(server_binary, tcp=True) as server:
+        # Leads to this machine, and is no loopback address by itself.
+        app = echo_app(server.url.replace("127.0.0.1", "0.0.0.0"))
+        async with app.worker(options=FAST):
+            assert await works(app)
+
+    [warning] = messages(caplog)
+    assert "anybody who reaches the server can read and change every job: no TLS, and no password" in warning
+
+
 async def test_it_looks_once_and_not_again_after_the_server_was_away(own: Own, echo_app: Make) -> None:
     server = own("--appendonly", "yes")
     app = echo_app(server.url)

@@ -95,6 +95,7 @@ async def test_case_F6_after_FLUSHALL_new_jobs_run(
 
     assert max(Counter(messages(caplog)).values(), default=0) <= 1 + seconds
     assert messages(caplog, "ERROR") == []
+    assert lone_queue.totals()["regrouped"] == 1
 
 
 @pytest.mark.parametrize("how", ["restart", "kill"])

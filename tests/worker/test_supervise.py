@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from streamjobs import StreamJobs
+from streamjobs.client.talk import talk
 from streamjobs.core.options import EnqueueOptions
 from streamjobs.core.retry import Exponential
+from streamjobs.operate import workers
 from streamjobs.worker.supervise import CrashedAtStart, Supervisor
 from tests.servers import Server
 from tests.worker.support import Queue, make_app
@@ -292,3 +294,72 @@ async def test_it_gives_up_when_no_child_comes_as_far_as_to_work() -> None:
 async def test_a_child_that_cannot_even_be_started_counts_as_one_that_died() -> None:
     with pytest.raises(CrashedAtStart, match="could not be started"):
         await asyncio.wait_for(Supervisor(["/no/such/program"], 2, backoff=AT_ONCE).run(), PATIENT_S)
+
+
+def test_children_that_are_ordered_to_stop_are_not_replaced_and_the_last_ends_the_group(
+    start: Start, barrier: Barrier, sender: StreamJobs, queue: Queue
+) -> None:
+    group = start("-w", "2")
+    group.await_children(2)
+    sender.send_sync("waits")
+    group.await_line("waits started")
+    server = sender.connections.sync()
+    names: list[str] = []
+    while len(names) < 2:
+        names = [one.name for one in talk(server, workers.look(sender.namespace)).workers if one.told]
+
+    taken = talk(server, workers.order(sender.namespace, names, "stop"))
+    barrier.open()
+
+    assert group.end() == 0
+    assert [one.taken for one in taken] == [True, True]
+    assert (group.count("the next starts in"), group.count(" serves ")) == (0, 2)
+    assert queue.totals()["done"] == 1
+
+
+CHILD = """
+import os, socket, sys
+line = socket.socket(fileno=int(sys.argv[sys.argv.index("--line") + 1]))
+line.send(b"r")
+open(sys.argv[1], "a").write("x")
+number = os.path.getsize(sys.argv[1])
+"""
+"""The begin of a child that is no worker: it knows its number, and speaks over its line."""
+
+
+async def test_a_quiet_child_that_dies_is_replaced_by_a_quiet_one(tmp_path: Path) -> None:
+    program = CHILD + (
+        "if number == 1:\n"
+        "    line.send(b'q')\n"
+        "    os._exit(9)\n"
+        "if number == 2:\n"
+        "    assert line.recv(1) == b'q'\n"
+        "    line.send(b'w')\n"
+        "    os._exit(9)\n"
+        "line.settimeout(0.5)\n"
+        "try: sys.exit(line.recv(1) != b's')\n"
+        "except TimeoutError: line.send(b'l')\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "starts")]
+
+    assert await asyncio.wait_for(Supervisor(command, 1, backoff=AT_ONCE).run(), PATIENT_S) == 0
+
+    assert (tmp_path / "starts").read_text() == "xxx"
+
+
+async def test_the_child_for_suspects_ends_where_no_other_starts_anything(tmp_path: Path) -> None:
+    program = CHILD + (
+        "if '--quarantine' in sys.argv:\n"
+        "    line.recv(1) == b's' and open(sys.argv[1], 'a').write('stopped')\n"
+        "    sys.exit(0)\n"
+        "line.send(b'u')\n"
+        "while open(sys.argv[1]).read() != 'xx': pass\n"
+        "line.send(b'q')\n"
+        "while 'stopped' not in open(sys.argv[1]).read(): pass\n"
+        "line.send(b'l')\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "starts")]
+
+    assert await asyncio.wait_for(Supervisor(command, 1, backoff=AT_ONCE).run(), PATIENT_S) == 0
+
+    assert (tmp_path / "starts").read_text() == "xxstopped"

@@ -18,9 +18,9 @@ from tests.worker.support import make_app
 
 INNOCENT_S = 599.0
 INNOCENTS = 60
-POISONS = 180
-"""One a minute, for three hours."""
-BUSY_H, MOST_H = 3, 24
+POISONS = 120
+"""One a minute, for two hours."""
+BUSY_H, MOST_H = 2, 24
 
 
 def crashing(field: Field, **options: Any) -> int:
