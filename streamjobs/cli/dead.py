@@ -29,7 +29,7 @@ def dead() -> None:
 
 @dead.command("list")
 @selecting
-@click.option("--after", default="", metavar="PLACE", help="Go on behind where an earlier list ended.")
+@click.option("--after", type=params.words, metavar="PLACE", help="Go on behind where an earlier list ended.")
 @revealing
 def list_(limit: int | None, **options: Any) -> None:
     """List dead jobs, the newest first; 100 of them where no limit is given."""

@@ -196,6 +196,13 @@ def when(text: str) -> datetime | float:
         raise click.BadParameter(str(error)) from error
 
 
+def words(text: str) -> str:
+    """Read a text that is not empty: an empty one, such as a shell's unset variable, would mean all."""
+    if not text:
+        raise click.BadParameter("it is empty; leave the option out, or give it a value")
+    return text
+
+
 def pair(text: str) -> tuple[str, str]:
     """Read `name=value`."""
     name, equals, value = text.partition("=")

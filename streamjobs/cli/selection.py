@@ -28,11 +28,11 @@ def selecting(command: F) -> F:
     options = [
         click.option("-Q", "--queue", "queues", type=params.queues, multiple=True, metavar="Q[,Q…]",
                      help="Of these queues; default all."),
-        click.option("--kind", "kinds", multiple=True, help="Of this kind."),
+        click.option("--kind", "kinds", type=params.words, multiple=True, help="Of this kind."),
         click.option("--reason", "reasons", type=_REASONS, multiple=True, help="Dead for this reason."),
-        click.option("--error", default="", metavar="TEXT",
+        click.option("--error", type=params.words, metavar="TEXT",
                      help="With this in the last error's type or text, as it is or as groups shows it."),
-        click.option("--class", "classes", multiple=True, metavar="CLASS",
+        click.option("--class", "classes", type=params.words, multiple=True, metavar="CLASS",
                      help="With a last error of this class, such as timeout."),
         click.option("--where", type=params.pair, multiple=True, metavar="NAME=VALUE",
                      help="With this argument; JSON, or text."),
@@ -58,14 +58,15 @@ class Chosen:
         since: datetime | float | None,
         until: datetime | float | None,
         limit: int | None,
-        after: str = "",
+        error: str | None,
+        after: str | None = None,
         frozen: bool = False,
         **rest: Any,
     ) -> None:
         """Reach the server and note its time.
 
         Args:
-            queues, ids, since, until, limit: as given.
+            queues, ids, since, until, limit, error: as given.
             after: where an earlier list ended.
             frozen: what dies from now on is not meant.
             rest: what else `Selection` has.
@@ -87,8 +88,8 @@ class Chosen:
             raise InvalidOption("--since is later than --until: no job can have died between them")
         self.queues = names or self.executor.run(views.queue_names(settings().namespace))
         until_ms = until_ms or (self.now_ms if frozen else 0)
-        self._selection = Selection(**rest, since_ms=since_ms, until_ms=until_ms)
-        self._limit, self._after = limit or 0, after
+        self._selection = Selection(**rest, error=error or "", since_ms=since_ms, until_ms=until_ms)
+        self._limit, self._after = limit or 0, after or ""
         self._source: Scan | Named = self.source()
 
     def _instant(self, when: datetime | float | None) -> int:

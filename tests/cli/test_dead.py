@@ -40,7 +40,7 @@ def test_list_goes_on_where_the_last_one_ended(died: Line) -> None:
     whole = ids(died)
     found: list[str] = []
     after: list[str] = []
-    while True:
+    for _ in range(len(whole)):
         page = died.json("dead", "list", "--limit", "2", *after)
         found += [job["id"] for job in page["jobs"]]
         if page["next"] is None:
@@ -125,6 +125,10 @@ def test_selections(died: Line, words: list[str], count: int) -> None:
         (["--id", "math:1-0", "--limit", "1"], 2, "leave out --limit"),
         (["--id", "math:1-0", "--after", "1-0@math"], 2, "leave out --limit and --after"),
         (["--id", "math:99999999999999-0"], 4, "no such job"),
+        (["--kind", ""], 2, "it is empty"),
+        (["--error", ""], 2, "it is empty; leave the option out, or give it a value"),
+        (["--class", ""], 2, "it is empty"),
+        (["--after", ""], 2, "it is empty"),
         (["--where", "n"], 2, "'n': expected NAME=VALUE"),
         (["--where", "=2"], 2, "'=2': expected NAME=VALUE"),
         (["--since", "1h", "--until", "2h"], 2, "--since is later than --until"),
