@@ -96,6 +96,14 @@ class Soak(msgspec.Struct, frozen=True, kw_only=True, tag_field="form", tag="soa
     """Endings of jobs by workers that had lost them to others."""
     unknown: int = 0
     """Enqueues whose caller was told that the outcome is not known; some learnt it later."""
+    duplicates_refused: int = 0
+    """Enqueues whose dedupe key another job held."""
+    limited: int = 0
+    """How often a job was told to wait for a limit."""
+    slots: int = 0
+    """Slots of a cron that were run."""
+    effects_skipped: int = 0
+    """Guarded effects that another run had had."""
     dead: int = 0
     kills: int = 0
     pauses: int = 0

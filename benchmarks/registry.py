@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 
 import msgspec
 
-from . import dedupe, drain, enqueue, limits
+from . import dead, dedupe, drain, enqueue, limits
 from .document import Result, Soak
 from .duel import Size
 from .lab import Lab
@@ -77,6 +77,11 @@ SCENARIOS: Mapping[str, Scenario] = {
     ),
     "drain": Scenario("one worker draining no-op async jobs beside a bare loop of reads", MEASURING, _duels(drain.run)),
     "limits": Scenario("rates and concurrency: how exact, at what cost, and how fair", MEASURING, _duels(limits.run)),
+    "dead": Scenario(
+        "dead list, groups and replay of many dead jobs; a list of few beside many that are done",
+        MEASURING,
+        _duels(dead.run),
+    ),
     "chaos": Scenario(
         "producers and workers under kills, pauses, cuts and restarts; is anything lost?",
         frozenset({"minutes", "seed"}),

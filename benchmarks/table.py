@@ -63,6 +63,7 @@ def _soak(soak: Soak) -> Iterator[str]:
         "jobs least_jobs_per_s dead unknown",
         "lost invented stuck",
         "duplicated reclaimed refused",
+        "duplicates_refused limited slots effects_skipped",
         "kills pauses cuts flushes restarts stops",
     ):
         yield "  " + "  ".join(f"{name} {getattr(soak, name):,}" for name in names.split())

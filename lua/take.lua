@@ -12,7 +12,9 @@ redis.call('XACK', stream, 'workers', '0-1')
 local taken = {}
 if paused(KEYS[4]) then return taken end
 for _, id in ipairs(redis.call('SRANDMEMBER', released, ARGV[2])) do
-  local row = redis.call('XPENDING', stream, 'workers', id, id, 1)[1]
+  -- A member that is no entry's id must not end every worker that comes by it.
+  local ours = #id < 40 and string.find(id, '^%d+%-%d+$')
+  local row = ours and redis.call('XPENDING', stream, 'workers', id, id, 1)[1]
   -- After the loss of the group, an entry of the set may have been delivered afresh: leave it alone.
   if row and row[2] == 'released' then
     local count = row[4] + 1

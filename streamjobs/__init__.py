@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from streamjobs.core.options import JobOptions, WorkerOptions
     from streamjobs.core.retry import Exponential, Fixed, Retry
     from streamjobs.core.states import DeadReason, State
+    from streamjobs.core.thresholds import Thresholds
+    from streamjobs.dead import DeadLetters
     from streamjobs.handle import Handle
     from streamjobs.kind import Kind
     from streamjobs.metrics import Metrics
@@ -60,6 +62,7 @@ __all__ = [
     "Concurrency",
     "Conflict",
     "Context",
+    "DeadLetters",
     "DeadReason",
     "Effect",
     "EffectUnderWay",
@@ -98,6 +101,7 @@ __all__ = [
     "StreamJobs",
     "StreamJobsError",
     "Temporary",
+    "Thresholds",
     "Unavailable",
     "UnknownKind",
     "UntilDone",
@@ -123,6 +127,8 @@ _HOMES = {
     "core.options": "JobOptions WorkerOptions",
     "core.retry": "Exponential Fixed Retry",
     "core.states": "DeadReason State",
+    "core.thresholds": "Thresholds",
+    "dead": "DeadLetters",
     "handle": "Handle",
     "kind": "Kind",
     "metrics": "Metrics",

@@ -240,6 +240,7 @@ class StreamJobs:
             max_waiting: how many may wait; an enqueue of more is refused, whoever sends it.
             when_full: what this app does then: raise `QueueFull` at once, or try again until the enqueue's time is up.
             keep_dead: how many dead jobs, or with a timedelta how long, are kept, by this app's workers; default all.
+            thresholds: from when on `streamjobs stats` calls it degraded, and critical.
 
         Raises:
             InvalidOption: the name or a limit cannot be used; a limit has a key, which is for kinds.
@@ -247,10 +248,12 @@ class StreamJobs:
         said, bounds = QueueOptions.of(options), self.registry.bounds
         queue = self._queues.get(name)
         if queue is None:
-            queue = self._queues[name] = Queue(lambda: (self.connections, self.namespace), name)
+            queue = self._queues[name] = Queue(lambda: (self.connections, self.namespace), name, self.registry.find)
         queue.limits = said.limits or queue.limits
         if (bound := said.bounded(bounds.get(name, Bound()))) != bounds.get(name, Bound()):
             bounds[name] = bound
+        if said.thresholds is not None:
+            self.registry.thresholds[name] = said.thresholds
         return queue
 
     async def enqueue_many(self, jobs: Iterable[Job]) -> list[Handle[Any] | StreamJobsError]:
@@ -331,6 +334,7 @@ class StreamJobs:
             limits={name: queue.limits for name, queue in self._queues.items()},
             bounds=self.registry.bounds,
             meter=self.registry.meter,
+            thresholds=self.registry.thresholds,
             duty=duty,
         )
 

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from streamjobs.client import Connections
 from streamjobs.client.talk import Talk, atalk, talk
 from streamjobs.core.limits import Concurrency, KeepDead, Limit, Rate
 from streamjobs.core.names import check_name
+from streamjobs.core.registry import Handler
+from streamjobs.dead import DeadLetters, Place
 from streamjobs.operate import purge as purging
 from streamjobs.operate import queues
 from streamjobs.operate.limits import Off, change, changes
@@ -15,15 +16,16 @@ from streamjobs.protocol import upkeep
 from streamjobs.protocol.keys import QueueKeys
 
 T = TypeVar("T")
-Place = Callable[[], tuple[Connections, str]]
-"""Where the queue is now: an app may be moved before it has sent anything."""
 
 
 class Queue:
     """One queue. Made by `app.queue(name)`."""
 
-    def __init__(self, place: Place, name: str) -> None:
+    def __init__(self, place: Place, name: str, find: Callable[[str], Handler | None]) -> None:
+        """`find`: returns the app's handler of a kind."""
         self.name = check_name(name, "queue")
+        self.dead = DeadLetters(place, self.name, find)
+        """Its dead jobs, to look at, replay and purge."""
         self.limits: tuple[Limit, ...] = ()
         """Of the whole queue, as the code has them."""
         self._place = place

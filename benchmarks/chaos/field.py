@@ -9,12 +9,13 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from streamjobs.client import Connections
+from streamjobs.protocol import crons
 from streamjobs.protocol.calls import Command
-from streamjobs.protocol.keys import GROUP, RELEASED, QueueKeys
+from streamjobs.protocol.keys import GROUP, PARKED, RELEASED, QueueKeys
 from tests.faults.recorder import Recorder
 from tests.servers import Server
 
-from .jobs import FOLDER, GRACE_S, LEASE_S, QUEUE, SWEEP_S
+from .jobs import CRON, FOLDER, GRACE_S, LEASE_S, QUEUE, SWEEP_S
 from .plan import Way
 from .processes import Actor, Processes, is_there
 from .ways import Ways
@@ -115,7 +116,7 @@ class Field:
         for row in self.ask("XINFO", "CONSUMERS", self.keys.stream, GROUP):
             about = dict(zip(row[::2], row[1::2], strict=True))
             name = about[b"name"].decode()
-            if name == RELEASED or (busy and not about[b"pending"]):
+            if name in (RELEASED, PARKED) or (busy and not about[b"pending"]):
                 continue
             pid = int(name.split("-")[-2])
             if is_there(pid):
@@ -130,6 +131,8 @@ class Field:
         """Let no more jobs come in, wait until none is left, and end the workers; what is left then is stuck."""
         self._end("producer")
         keys = self.keys
+        # Or a slot would come behind the last worker.
+        self.connections.sync().run(crons.pause(keys, CRON, 0))
         counts: list[Command[Any]] = [Command(["XLEN", keys.stream], int)]
         counts += [Command(["ZCARD", key], int) for key in (keys.scheduled, keys.retries)]
         # At once: a job that moves meanwhile would be in none of the places.

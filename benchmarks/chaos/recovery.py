@@ -1,10 +1,10 @@
 """How long it took until work went on after each fault.
 
-After a kill or a pause: from the signal until every job that the process held has started again or has
-been settled. After a cut: from its end until the first job that a worker behind it got done; for
-producers, the first that was accepted. After a restart or a loss of the scripts: from the moment at which
-the server answers until the first job done. The wait begins anew with whatever is broken, killed or paused
-meanwhile.
+After a kill or a pause: from the signal until every job that the process held has started again, has
+been settled, or was told to wait for its limit. After a cut: from its end until the first job that a
+worker behind it got done; for producers, the first that was accepted. After a restart or a loss of the
+scripts: from the moment at which the server answers until the first job done. The wait begins anew with
+whatever is broken, killed or paused meanwhile.
 """
 
 from bisect import bisect_right
@@ -54,6 +54,7 @@ def recoveries(blows: Iterable[Blow], evidence: Evidence) -> Iterator[Recovery]:
 def _next(story: Story, since: float) -> float | None:
     times = [run.start.at for run in story.runs if run.start.at > since]
     times += [move.event.at for move in story.done(*SETTLED) if move.event.at > since]
+    times += [at for at in story.parked if at > since]
     return min(times, default=None)
 
 

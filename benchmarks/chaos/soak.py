@@ -25,7 +25,7 @@ from ..document import Soak
 from . import verdict
 from .faults import Blow, Faults
 from .field import Field
-from .jobs import GRACE_S, KINDS, LEASE_S, MAX_CRASHES, SWEEP_S
+from .jobs import CRON, EVERY_S, GRACE_S, KINDS, LEASE_S, MAX_CRASHES, PACES, PLACES, SWEEP_S
 from .plan import INTERVAL_S, Fault, make_plan
 from .recovery import recoveries
 from .verdict import Span
@@ -33,6 +33,9 @@ from .verdict import Span
 HEALED_WITHIN_S = 5.0
 RULES = Rules(
     limits={kind: Limits(max_crashes=MAX_CRASHES) for kind in KINDS},
+    places=PLACES,
+    paces=PACES,
+    slots_s={CRON: EVERY_S},
     lease_s=LEASE_S,
     sweep_s=SWEEP_S,
     slack_s=2.0,
@@ -126,6 +129,10 @@ def _judged(terms: Terms, field: Field, folder: Path, span: Span, blows: Sequenc
         reclaimed=sum(part.reclaimed for part in found),
         refused=sum(part.refused for part in found),
         unknown=sum(part.unknown for part in found),
+        duplicates_refused=sum(part.duplicates for part in found),
+        limited=sum(part.limited for part in found),
+        slots=sum(part.slots for part in found),
+        effects_skipped=sum(part.skipped for part in found),
         dead=report.dead,
         kills=counts["kill"],
         pauses=counts["pause"],

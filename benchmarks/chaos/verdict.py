@@ -1,8 +1,9 @@
 """What a soak has shown: its numbers, and whether it was hard enough to show anything.
 
 A run is cut into parts of about a minute. In each of them enough jobs must have come in, and at least one
-claim must have been taken over, one late write refused, and one enqueue left without an answer; else
-the run is void, for it might have gone well because nothing went wrong.
+claim must have been taken over, one late write refused, and one enqueue left without an answer; and a
+duplicate, a limit, a cron and a guarded effect must have had their say. Else the run is void, for it
+might have gone well because nothing went wrong.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from tests.faults.rules import Evidence
-from tests.faults.stories import SETTLING, Story
+from tests.faults.stories import SETTLING, Stories, Story
 
 LEAST_JOBS_PER_S = 200
 PART_S = 60.0
@@ -48,14 +49,29 @@ class Part(msgspec.Struct):
     """Enqueues whose caller was told that the outcome is not known; some learnt it later."""
     reclaimed: int = 0
     """Starts of claims whose worker had fallen silent."""
+    duplicates: int = 0
+    """Enqueues that a dedupe key refused."""
+    limited: int = 0
+    """How often a job was told to wait for a limit."""
+    slots: int = 0
+    """Slots of crons that began."""
+    skipped: int = 0
+    """Guarded effects that another run had had."""
 
     def lacks(self, seconds: float) -> Iterator[str]:
         """Yield what this part should have had."""
         if self.accepted < LEAST_JOBS_PER_S * seconds:
             yield f"{self.accepted / seconds:.0f} jobs/s came in, {LEAST_JOBS_PER_S} are needed"
-        for name, count in (("refusal", self.refused), ("unknown enqueue", self.unknown), ("reclaim", self.reclaimed)):
-            if not count:
-                yield f"no {name}"
+        needed = {
+            "refusal": self.refused,
+            "unknown enqueue": self.unknown,
+            "reclaim": self.reclaimed,
+            "duplicate": self.duplicates,
+            "wait for a limit": self.limited,
+            "slot of a cron": self.slots,
+            "skipped effect": self.skipped,
+        }
+        yield from (f"no {name}" for name, count in needed.items() if not count)
 
 
 def parts(evidence: Evidence, span: Span) -> list[Part]:
@@ -63,8 +79,10 @@ def parts(evidence: Evidence, span: Span) -> list[Part]:
     found = [Part() for _ in range(span.parts)]
     for fate in evidence.stories.fates:
         answer = fate.answer
-        if answer and not answer.duplicate and span.begin <= answer.at <= span.end:
-            found[span.part(answer.at)].accepted += 1
+        if answer and span.begin <= answer.at <= span.end:
+            part = found[span.part(answer.at)]
+            part.accepted += not answer.duplicate
+            part.duplicates += answer.duplicate
         unknown = next((one for one in fate.answers if one.outcome == "unknown"), None)
         if unknown:
             found[span.part(unknown.at)].unknown += 1
@@ -73,7 +91,22 @@ def parts(evidence: Evidence, span: Span) -> list[Part]:
             found[span.part(at)].refused += 1
         for at in _reclaims(story):
             found[span.part(at)].reclaimed += 1
+        for at in story.parked:
+            found[span.part(at)].limited += 1
+        if story.cron and story.runs:
+            found[span.part(story.runs[0].start.at)].slots += 1
+    for at in _skips(evidence.stories):
+        found[span.part(at)].skipped += 1
     return found
+
+
+def _skips(stories: Stories) -> Iterator[float]:
+    for steps in stories.guarded.values():
+        had = {id(run) for run, step in steps if step.step == "has"}
+        for run, step in steps:
+            # A run that ended otherwise was sent away: another one was at it.
+            if step.step == "asks" and id(run) not in had and run.end and run.end.outcome == "ok":
+                yield step.at
 
 
 def _refusals(story: Story) -> Iterator[float]:

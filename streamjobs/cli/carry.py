@@ -12,12 +12,16 @@ import click
 
 from streamjobs.cli import show
 from streamjobs.cli.commands import Command
+from streamjobs.cli.secrets import revealing, shown
 from streamjobs.cli.selection import Chosen, selecting
 from streamjobs.cli.settings import settings
 from streamjobs.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streamjobs.operate.carry import Parsed, Restored
+    from streamjobs.protocol.keys import QueueKeys
 
 MOST_BYTES = 64 * 1024 * 1024
 """A longer line is no line of ours."""
@@ -28,24 +32,39 @@ SHOWN = 10
 
 @click.command("export", cls=Command)
 @selecting
+@revealing
 def export(**options: Any) -> None:
     """Print dead jobs as lines of JSON, the newest first; they stay dead."""
-    from streamjobs.operate.carry import line
-
     chosen = Chosen(**options)
-    exported = foreign = 0
+    exported = foreign = hidden = 0
     with chosen.reading() as source:
         while rows := chosen.do(source.rows()):
             for row in rows:
-                text = line(*row)
+                text, redacted = _line(*row)
                 if text is None:
                     foreign += 1
                     continue
                 show.ascii_line(text)
                 exported += 1
+                hidden += redacted
     strange = f"; {show.count(foreign)} skipped: no id" if foreign else ""
     skipped = f"; {chosen.skipped}" if chosen.skipped else ""
     show.note(f"exported {show.plural(exported, 'job')} of {chosen.target}{skipped}{strange}")
+    if hidden:
+        show.note(
+            f"{show.plural(hidden, 'job')} with hidden arguments, which cannot be imported: --reveal exports them whole"
+        )
+
+
+def _line(keys: "QueueKeys", entry: str, fields: "Mapping[str, bytes]") -> tuple[bytes | None, bool]:
+    """Return a row as a line, and whether some of its arguments are hidden."""
+    from streamjobs.operate.carry import line
+
+    body = fields.get("body", b"")
+    may_show = shown(keys.queue, fields.get("kind", b"").decode("utf-8", "replace"), body)
+    if may_show == body:
+        return line(keys, entry, fields), False
+    return line(keys, entry, {**fields, "body": may_show}, redacted=True), True
 
 
 @click.command("import", cls=Command)

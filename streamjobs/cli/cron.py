@@ -8,6 +8,7 @@ import click
 from streamjobs.cli import params, show
 from streamjobs.cli.commands import Group
 from streamjobs.cli.params import Names, flat
+from streamjobs.cli.secrets import revealing, shown
 from streamjobs.cli.settings import settings
 from streamjobs.core.errors import NotFound
 
@@ -27,6 +28,7 @@ def cron() -> None:
 @cron.command("list")
 @click.option("-Q", "--queue", "queues", type=params.queues, multiple=True, metavar="Q[,Q…]", help="Of these queues.")
 @click.option("--all", "every", is_flag=True, help="Also those that no live worker schedules.")
+@revealing
 def list_(queues: Names, every: bool) -> None:
     """List what live workers schedule, and how it went so far."""
     from streamjobs.client.talk import talk
@@ -70,7 +72,7 @@ def _fields(one: "CronStatus", now_ms: int) -> dict[str, Any]:
         "queue": one.queue,
         "schedule": one.schedule,
         "kind": told.kind if told else None,
-        **(show.arguments(bytes(told.body)) if told else {"args": None}),
+        **(show.arguments(shown(one.queue, told.kind, bytes(told.body))) if told else {"args": None}),
         "catch_up": told.catch_up if told else None,
         "jitter_s": told.jitter_ms / 1000 if told else None,
         "next": show.time_of(one.next_ms(now_ms)),

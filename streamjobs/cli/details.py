@@ -59,7 +59,7 @@ def listed_fields(job: "JobStatus") -> dict[str, Any]:
         "queue": job.queue,
         "state": str(job.state),
         "kind": job.kind or None,
-        **(show.arguments(job.body) if job.kind else {"args": None}),
+        **(show.arguments(shown_body(job)) if job.kind else {"args": None}),
         "attempt": job.attempt or None,
         "retrying": job.retrying,
         "place": job.place or None,

@@ -36,6 +36,7 @@ def job() -> None:
 @selecting(*STATES)
 @click.option("--limit", type=params.numbers(1, MOST), default=SHOWN, metavar="N", help="At most so many; default 50.")
 @click.option("--after", default="", metavar="PLACE", help="Go on behind where an earlier list ended.")
+@revealing
 def list_(queues: Names, states: tuple[str, ...], limit: int, after: str, **options: Any) -> None:
     """List live jobs: those that run, wait, are to be retried, or scheduled.
 

@@ -8,7 +8,7 @@ from streamjobs.cli import params, show
 from streamjobs.cli.clear import delete, purge
 from streamjobs.cli.commands import Group
 from streamjobs.cli.each import Row, each
-from streamjobs.cli.overview import LIMIT_HEADINGS, limit_cells, show_
+from streamjobs.cli.one_queue import LIMIT_HEADINGS, limit_cells, show_
 from streamjobs.cli.settings import settings
 
 if TYPE_CHECKING:

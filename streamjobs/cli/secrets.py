@@ -39,13 +39,18 @@ def shown_body(job: "JobStatus") -> bytes:
     Raises:
         Rejected: this user may not read which of them are secret.
     """
+    return shown(job.queue, job.kind, job.body)
+
+
+def shown(queue: str, kind: str, body: bytes) -> bytes:
+    """Return arguments as they may be shown; see `shown_body`."""
     from streamjobs.core.redact import hide
     from streamjobs.protocol import secrets
 
-    if _REVEAL in settings().flags or not job.kind:
-        return job.body
+    if _REVEAL in settings().flags or not kind:
+        return body
     known = click.get_current_context().meta.setdefault(_KNOWN, {})
-    if job.queue not in known:
-        known[job.queue] = settings().connections.sync().run(secrets.declared(settings().keys(job.queue)))
-    names = known[job.queue].get(job.kind)
-    return hide(job.body, names) if names else job.body
+    if queue not in known:
+        known[queue] = settings().connections.sync().run(secrets.declared(settings().keys(queue)))
+    names = known[queue].get(kind)
+    return hide(body, names) if names else body

@@ -5,19 +5,28 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from math import ceil
 from time import monotonic
 from typing import Any
 
 import click
 
 from streamjobs.cli.settings import settings
+from streamjobs.core.text import age as age
+from streamjobs.core.text import ago as ago
+from streamjobs.core.text import count as count
+from streamjobs.core.text import plural as plural
+from streamjobs.core.text import short as short
+from streamjobs.core.text import size as size
 
 VERSION = 1
 """Of every JSON document."""
 GAP = "  "
+BARS = "▁▂▃▄▅▆▇█"
+PLAIN_BARS = "_.-=+*#@"
 NARROWEST = 8
 """A column is not cut to less."""
 SHOWN_AFTER_S = 2.0
@@ -55,10 +64,13 @@ def screen_columns() -> int:
 class Table:
     """Aligned columns. Marks before a heading: `>` stands to the right, `~` may be cut to fit the screen.
 
-    Widths are those of the first rows printed; later ones keep them, and shift only where they must.
+    Widths are those of the first rows printed; later ones keep them, and shift only where they must. Texts in the last
+    column that `tints` has are in that colour.
     """
 
-    def __init__(self, *headings: str) -> None:
+    def __init__(self, *headings: str, gap: str = GAP, tints: Mapping[str, str] | None = None) -> None:
+        self._gap = gap
+        self._tints = tints or {}
         self._right = [heading.startswith(">") for heading in headings]
         self._yields = [heading.startswith("~") for heading in headings]
         self._headings = [heading.lstrip(">~") for heading in headings]
@@ -66,25 +78,34 @@ class Table:
 
     def print(self, rows: Iterable[Sequence[str]]) -> None:
         """Print rows, under the headings if they are the first."""
+        for text in self.lines(rows):
+            click.echo(text, color=settings().color)
+
+    def lines(self, rows: Iterable[Sequence[str]]) -> list[str]:
+        """Return rows as lines with colours, under the headings if they are the first."""
         cells = [[clean(cell) for cell in row] for row in rows]
+        head = []
         if not self._widths:
             columns = list(zip(self._headings, *cells, strict=True))
             self._widths = self._fitted([max(map(width, column)) for column in columns])
-            paint(self._line(self._headings), bold=True)
-        for row in cells:
-            click.echo(self._line(row), color=settings().color)
+            head = [click.style(self._line(self._headings), bold=True)]
+        return head + [self._tinted(self._line(row), row[-1]) for row in cells]
+
+    def _tinted(self, text: str, last: str) -> str:
+        colour = self._tints.get(last)
+        return text.removesuffix(last) + click.style(last, fg=colour) if colour else text
 
     def _fitted(self, widths: list[int]) -> list[int]:
         """Return widths that fit the screen, as far as the columns that may be cut allow."""
         floors = [max(NARROWEST, width(heading)) for heading in self._headings]
-        while sum(widths) + len(GAP) * (len(widths) - 1) > screen_columns():
+        while sum(widths) + len(self._gap) * (len(widths) - 1) > screen_columns():
             able = [i for i, may in enumerate(self._yields) if may and widths[i] > floors[i]]
             if not able:
                 break
             widths[max(able, key=lambda i: widths[i])] -= 1
         if self._yields[-1]:
             # Later rows may use what the first ones left free.
-            widths[-1] = max(widths[-1], screen_columns() - sum(widths[:-1]) - len(GAP) * (len(widths) - 1))
+            widths[-1] = max(widths[-1], screen_columns() - sum(widths[:-1]) - len(self._gap) * (len(widths) - 1))
         return widths
 
     def _line(self, cells: Sequence[str]) -> str:
@@ -93,7 +114,7 @@ class Table:
             shown = cut(cell, columns) if may else cell
             pad = " " * (columns - width(shown))
             parts.append(pad + shown if right else shown + pad)
-        return GAP.join(parts).rstrip()
+        return self._gap.join(parts).rstrip()
 
 
 def line(text: str = "") -> None:
@@ -110,6 +131,24 @@ def note(text: str) -> None:
     """Say something on stderr that is no data."""
     if not settings().quiet:
         click.echo(clean(text), err=True)
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Return a small diagram of values, in one line; from nought to the greatest of them."""
+    bars = BARS if _can_print(BARS) else PLAIN_BARS
+    top = max(values, default=0.0)
+    # Nothing but nought is at the bottom: a trickle beside a flood is not nothing.
+    return "".join(
+        bars[min(len(bars) - 1, ceil(value / top * (len(bars) - 1)))] if value > 0 else bars[0] for value in values
+    )
+
+
+def _can_print(text: str) -> bool:
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
 
 
 @contextmanager
@@ -139,52 +178,6 @@ def pairs(rows: Iterable[tuple[str, str]]) -> None:
         line(f"{name.ljust(wide)}  {value}")
 
 
-def count(number: int) -> str:
-    """Return a number as people read it: 12,418."""
-    return f"{number:,}"
-
-
-def short(number: int) -> str:
-    """Return a number that takes little room: exact below 100,000, then 124k, 1.2M, 35M, 2.1G."""
-    if number < 100_000:
-        return count(number)
-    amount, power = number / 1000, 0
-    while amount >= 999.5 and power < 2:
-        amount, power = amount / 1000, power + 1
-    return f"{amount:.0f}{'kMG'[power]}" if not power or amount >= 9.95 else f"{amount:.1f}{'kMG'[power]}"
-
-
-def plural(number: int, noun: str) -> str:
-    """Return `1 job`, `12,418 jobs`."""
-    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
-
-
-def size(count_bytes: int) -> str:
-    """Return a size as people read it: 512B, 1.9M, 4.0G."""
-    amount, power = float(count_bytes), 0
-    while amount >= 1024 and power < 4:
-        amount, power = amount / 1024, power + 1
-    return f"{amount:.0f}{'BKMGT'[power]}" if not power or amount >= 100 else f"{amount:.1f}{'BKMGT'[power]}"
-
-
-def ago(ms: int) -> str:
-    """Return how long ago something was: 0s ago, 4s ago, 3h05m ago."""
-    return f"{age(max(0, ms) // 1000 * 1000).replace('.0', '')} ago"
-
-
-def age(ms: int) -> str:
-    """Return a time span as people read it: 0s, 4.2s, 18m02s, 3h05m, 12d04h."""
-    total = max(0, ms) // 1000
-    minutes, hours, days = total // 60, total // 3600, total // 86_400
-    if total < 60:
-        return f"{max(0, ms) / 1000:.1f}s" if 0 < ms < 10_000 else f"{total}s"
-    if minutes < 60:
-        return f"{minutes}m{total % 60:02}s"
-    if hours < 24:
-        return f"{hours}h{minutes % 60:02}m"
-    return f"{days}d{hours % 24:02}h"
-
-
 def time_of(ms: int) -> str | None:
     """Return an instant in RFC 3339, in UTC; None for one that is unknown, or not in the calendar."""
     if ms <= 0:
@@ -198,6 +191,11 @@ def time_of(ms: int) -> str | None:
 def document(name: str, /, **fields: Any) -> None:
     """Print one JSON document, `schema` and `version` first."""
     click.echo(_json({"schema": f"streamjobs.{name}", "version": VERSION, **fields}, indent=2))
+
+
+def document_line(name: str, /, **fields: Any) -> None:
+    """Print one JSON document in one line, for whoever reads one after the other."""
+    click.echo(_json({"schema": f"streamjobs.{name}", "version": VERSION, **fields}))
 
 
 def listing(name: str, key: str, items: Iterable[Any], after: Callable[[], dict[str, Any]] = dict) -> None:
@@ -248,7 +246,7 @@ def arguments(body: bytes) -> dict[str, Any]:
     try:
         msgspec.json.decode(body)
         body.decode()
-    except ValueError:
+    except (ValueError, RecursionError):
         from base64 import b64encode
 
         return {"args": None, "body_base64": b64encode(body).decode()}

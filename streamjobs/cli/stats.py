@@ -1,116 +1,155 @@
 """`streamjobs stats`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from streamjobs.cli import params, show
 from streamjobs.cli.commands import Command
+from streamjobs.cli.endings import FAILED, complain
 from streamjobs.cli.settings import settings
+from streamjobs.cli.stats_json import fields
 
 if TYPE_CHECKING:
-    from streamjobs.core.server import ServerFacts
-    from streamjobs.operate.stats import QueueStats, Snapshot
+    from collections.abc import Sequence
+
+    from streamjobs.operate.conditions import Broken, Condition
+    from streamjobs.operate.overview import Overview
+
+WATCH_S = "2s"
 
 
 @click.command(cls=Command)
 @click.argument("queues", nargs=-1, type=params.queue, metavar="[QUEUE]...")
-def stats(queues: tuple[str, ...]) -> None:
-    """Show what each queue holds: jobs per state, the age of the oldest ready one, workers, totals.
+@click.option("--watch", is_flag=False, flag_value=WATCH_S, metavar="[2s]", help="look again so often, until Ctrl-C")
+@click.option("--by", type=click.Choice(["queue", "kind"]), default="queue", help="what a row is of; default queue")
+@click.option(
+    "--window",
+    type=click.Choice(["1m", "5m", "1h", "24h"]),
+    help="how far back rates, failures and times go; default 1m, by kind 5m",
+)
+@click.option(
+    "--assert", "asserts", multiple=True, metavar="CONDITIONS", help="fail unless they hold: oldest<60s,dead=0"
+)
+@click.option(
+    "--threshold",
+    "thresholds",
+    type=params.threshold,
+    multiple=True,
+    metavar="NAME=BOUNDS",
+    help="from when on degraded, and critical: oldest=30s/2m, dead=off",
+)
+def stats(
+    queues: tuple[str, ...],
+    watch: str | None,
+    by: str,
+    window: str | None,
+    asserts: tuple[str, ...],
+    thresholds: tuple[tuple[str, params.Pair], ...],
+) -> int:
+    """Show what each queue holds, what came and went lately, and whether it is healthy and why not.
 
-    Reads only, and costs the same whatever the queues hold. A `*` marks a queue without a live worker.
+    Reads only, and costs the same whatever the queues hold. A `*` marks a queue without a live worker. The exit
+    code is 1 when anything is critical, or a condition does not hold.
     """
-    from streamjobs.client.talk import talk
-    from streamjobs.operate.stats import snapshot
+    from streamjobs.operate.conditions import parse
 
-    executor, _ = settings().reach()
-    found = talk(executor, snapshot(settings().namespace, queues))
-    if settings().as_json:
-        show.document("stats", **_fields(found))
-    else:
-        _print(found)
+    every_s, queues = _every_s(watch, queues)
+    conditions = [one for text in asserts for one in parse(text, params.seconds)]
+    look = Look(queues, by, window, dict(thresholds), conditions)
+    return look.once() if every_s is None else look.again(every_s)
 
 
-def _fields(found: "Snapshot") -> dict[str, Any]:
-    server = found.server
-    return {
-        "time": show.time_of(found.at_ms),
-        "namespace": settings().namespace,
-        "server": {
-            "url": settings().connections.target.text,
-            "engine": server.engine,
-            "version": server.version,
-            "eviction": server.eviction,
-            "used_bytes": server.used_bytes,
-            "limit_bytes": server.limit_bytes or None,
-        },
-        "queues": [_queue(queue) for queue in found.queues],
-    }
+def _every_s(watch: str | None, queues: tuple[str, ...]) -> tuple[float | None, tuple[str, ...]]:
+    """Return how often to look, and at which queues: a name that follows --watch is one of them."""
+    if watch is None:
+        return None, queues
+    try:
+        every_s = params.seconds(watch)
+    except ValueError:
+        return params.seconds(WATCH_S), (params.queue(watch), *queues)
+    if not 0.1 <= every_s <= 3600:
+        raise click.BadParameter(f"{watch}: use 0.1s to 1h", param_hint="--watch")
+    return every_s, queues
 
 
-def _queue(queue: "QueueStats") -> dict[str, Any]:
-    return {
-        "queue": queue.queue,
-        "waiting": queue.waiting,
-        "limited": queue.limited,
-        "running": queue.running,
-        "slots": queue.slots,
-        "scheduled": queue.scheduled,
-        "retrying": queue.retrying,
-        "dead": queue.dead,
-        "oldest_ready_s": queue.oldest_ready_ms / 1000,
-        "workers": queue.workers,
-        "lease_s": queue.lease_ms / 1000 or None,
-        "paused": queue.paused,
-        "done": queue.done,
-        "failed": queue.failed,
-        "totals": dict(sorted(queue.totals.items())),
-    }
+class Look:
+    """One way to look at the queues, once or again and again."""
+
+    def __init__(
+        self,
+        queues: tuple[str, ...],
+        by: str,
+        window: str | None,
+        thresholds: dict[str, params.Pair],
+        conditions: "Sequence[Condition]",
+    ) -> None:
+        from streamjobs.core.thresholds import Thresholds
+        from streamjobs.operate.metrics import WINDOWS
+
+        # A wrong one is said before anything is asked.
+        Thresholds().changed(thresholds)
+        self._queues = queues
+        self._by_kind = by == "kind"
+        self._window = WINDOWS[window or ("5m" if self._by_kind else "1m")]
+        self._thresholds = thresholds
+        self._conditions = conditions
+        self._executor, _ = settings().reach()
+
+    def once(self) -> int:
+        """Show it, and return the exit code."""
+        from streamjobs.core.thresholds import Health
+
+        seen, broken = self._see()
+        if settings().as_json:
+            show.document("stats", **fields(seen, broken))
+        else:
+            for line in self._lines(seen):
+                click.echo(line, color=settings().color)
+            if not seen.queues:
+                show.note(f"no queues in namespace {settings().namespace}: nothing was enqueued and no worker came yet")
+        for line in _failed(broken):
+            complain(line)
+        return FAILED if broken or seen.health is Health.CRITICAL else 0
+
+    def again(self, every_s: float) -> NoReturn:
+        """Show it again and again."""
+        from streamjobs.cli.watch import watch
+
+        def lines() -> list[str]:
+            seen, broken = self._see()
+            failed = [click.style(show.clean(f"error: {line}"), fg="red") for line in _failed(broken)]
+            return self._lines(seen) + (["", *failed] if failed else [])
+
+        def tell() -> None:
+            show.document_line("stats", **fields(*self._see()))
+
+        watch(every_s, lines, tell if settings().as_json else None)
+
+    def _see(self) -> "tuple[Overview, list[Broken]]":
+        from streamjobs.client.talk import talk
+        from streamjobs.operate.conditions import broken
+        from streamjobs.operate.overview import overview
+
+        conversation = overview(
+            settings().namespace,
+            self._queues,
+            window=self._window,
+            thresholds=self._thresholds,
+            by_kind=self._by_kind,
+        )
+        seen = talk(self._executor, conversation)
+        return seen, broken(self._conditions, seen)
+
+    def _lines(self, seen: "Overview") -> list[str]:
+        from streamjobs.cli import screen
+
+        return screen.kinds(seen) if self._by_kind else screen.overview(seen, named=bool(self._queues))
 
 
-def _print(found: "Snapshot") -> None:
-    show.line(_heading(found))
-    show.line()
-    if not found.queues:
-        show.note(f"no queues in namespace {settings().namespace}: nothing was enqueued and no worker came yet")
-        return
-    headings = "~QUEUE >WAITING >RUN/SLOTS >SCHED >RETRY >DEAD >OLDEST >WRK >DONE >FAILED"
-    show.Table(*headings.split()).print(_row(queue) for queue in found.queues)
-    if stopped := [queue.queue for queue in found.queues if queue.paused]:
-        show.line()
-        show.line(f"paused: {', '.join(stopped)} (streamjobs queue resume {' '.join(stopped)})")
-
-
-def _row(queue: "QueueStats") -> tuple[str, ...]:
-    return (
-        queue.queue + ("" if queue.workers else "*"),
-        show.short(queue.waiting),
-        f"{show.short(queue.running)}/{show.short(queue.slots)}",
-        show.short(queue.scheduled),
-        show.short(queue.retrying),
-        show.short(queue.dead),
-        show.age(queue.oldest_ready_ms),
-        show.short(queue.workers),
-        show.short(queue.done),
-        show.short(queue.failed),
-    )
-
-
-def _heading(found: "Snapshot") -> str:
-    server = found.server
-    place = settings().connections.target.text.removeprefix("redis://")
-    name = f"{server.engine or 'server'} {server.version}".strip()
-    parts = [f"namespace {settings().namespace}", server.eviction, _memory(server)]
-    rest = "".join(f"   {part}" for part in parts if part)
-    time = f"{(show.time_of(found.at_ms) or '')[11:19]}Z"
-    room = show.screen_columns() - show.width(f"{name} @ {rest}   {time}")
-    # Of a long path the end says more than the beginning.
-    place = place if show.width(place) <= room else "…" + place[-max(8, room - 1) :]
-    return f"{name} @ {place}{rest}" + " " * max(3, room - show.width(place) + 3) + time
-
-
-def _memory(server: "ServerFacts") -> str:
-    if not server.used_bytes:
-        return ""
-    used = show.size(server.used_bytes)
-    return f"{used} / {show.size(server.limit_bytes)}" if server.limit_bytes else used
+def _failed(broken: "Sequence[Broken]") -> list[str]:
+    """Return a line for each condition that does not hold, with what it is instead and where."""
+    found: dict[str, list[str]] = {}
+    for one in broken:
+        found.setdefault(one.condition.text, []).append(str(one))
+    return [f"{text} does not hold: {', '.join(measured)}" for text, measured in found.items()]

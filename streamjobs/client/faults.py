@@ -38,6 +38,8 @@ _ADVICE = {
     "OOM": "free memory there or raise its maxmemory; workers go on",
 }
 """What to do about a reply, by its word."""
+_UNREADABLE = (AttributeError, LookupError, OverflowError, RecursionError, TypeError, ValueError)
+"""What decoding raises of a reply that is not as it should be."""
 _BEFORE = re.compile(r"^(?:ERR )?Error running script \(.*?\): @\w+: ?\d+: -?")
 _BEHIND = re.compile(r"\.? script: \S+, on @\w+:\d+\.?$")
 
@@ -218,3 +220,11 @@ def _outcome(request: Request[T], reply: Any, where: str) -> T | StreamJobsError
         return request.decode(reply)
     except StreamJobsError as error:
         return error
+    except _UNREADABLE as error:
+        # Not the reply itself: it may be a job's.
+        why = f"{where} answers {name(request)} with something else than it should ({type(error).__name__})"
+        result = Rejected(
+            f"{why}; a key of this namespace holds what others wrote: see streamjobs doctor", word="REPLY"
+        )
+        result.__cause__ = error
+        return result

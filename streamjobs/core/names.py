@@ -16,6 +16,11 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 _JOB_ID = re.compile(r"([A-Za-z0-9_.-]{1,64})(?:/([0-9]{1,4}))?:(d?[0-9]{1,20}-[0-9]{1,20})\Z")
 
 
+def is_name(value: str) -> bool:
+    """Say whether this can name a queue or a namespace."""
+    return bool(_NAME.match(value))
+
+
 def check_name(value: str, what: str) -> str:
     """Return `value` if it can name a queue or a namespace.
 

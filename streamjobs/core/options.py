@@ -13,6 +13,7 @@ from streamjobs.core.dedupe import Dedupe, check_mode
 from streamjobs.core.errors import InvalidOption
 from streamjobs.core.limits import Bound, Concurrencies, Concurrency, KeepDead, Limit, Rate, Rates, limits, queue_limits
 from streamjobs.core.retry import Retry
+from streamjobs.core.thresholds import Thresholds
 
 WhenExpired = Literal["dead", "drop"]
 WhenFull = Literal["raise", "wait"]
@@ -178,6 +179,7 @@ class QueueKeywords(TypedDict, total=False):
     max_waiting: int | None
     when_full: WhenFull | None
     keep_dead: KeepDead | None
+    thresholds: Thresholds | None
 
 
 class QueueOptions(_Options, frozen=True):
@@ -188,9 +190,12 @@ class QueueOptions(_Options, frozen=True):
     max_waiting: int | None = None
     when_full: WhenFull | None = None
     keep_dead: KeepDead | None = None
+    thresholds: Thresholds | None = None
 
     def __post_init__(self) -> None:
         _ = self.limits, self.bounded(Bound())
+        if not isinstance(self.thresholds, Thresholds | None):
+            raise InvalidOption(f"thresholds={self.thresholds!r:.80}: expected streamjobs.Thresholds(...)")
 
     @property
     def limits(self) -> tuple[Limit, ...]:

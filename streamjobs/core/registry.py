@@ -14,6 +14,7 @@ from streamjobs.core.limits import Bound, Limit
 from streamjobs.core.meter import Meter
 from streamjobs.core.names import check_kind
 from streamjobs.core.options import JobOptions
+from streamjobs.core.thresholds import Thresholds
 
 
 class Handler(msgspec.Struct, frozen=True, eq=False):
@@ -41,6 +42,8 @@ class Registry:
         """By kind, the arguments that operators do not see."""
         self.meter = Meter()
         """What this app does, counted."""
+        self.thresholds: dict[str, Thresholds] = {}
+        """By queue, from when on it is degraded or critical, where the code says so."""
 
     def add(self, function: Callable[..., Any], name: str, options: JobOptions, *, context: type) -> Handler:
         """Register `function` under `name`.

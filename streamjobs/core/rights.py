@@ -16,10 +16,12 @@ class Rights(msgspec.Struct, frozen=True):
     keys: tuple[str, ...]
     """Names within a queue, behind its tag; patterns where they end in `*`."""
     channels: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ("queues",)
+    """Names behind the namespace, of what belongs to no queue alone; likewise."""
 
     def __or__(self, other: "Rights") -> "Rights":
         keys, channels = _union(self.keys, other.keys), _union(self.channels, other.channels)
-        return Rights(self.commands | other.commands, keys, channels)
+        return Rights(self.commands | other.commands, keys, channels, _union(self.apart, other.apart))
 
 
 def _union(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
@@ -32,8 +34,8 @@ def _words(text: str) -> frozenset[str]:
 
 _SCRIPTS = _words("CLIENT|SETNAME EVALSHA SCRIPT|LOAD TIME")
 _COUNTING = _words(
-    "CLIENT|SETNAME HGET HGETALL HMGET INFO PING SCARD SMEMBERS TIME TYPE XINFO|CONSUMERS XINFO|GROUPS XLEN XPENDING"
-    " XRANGE ZCARD ZLEXCOUNT ZRANGE"
+    "CLIENT|SETNAME HGET HGETALL HMGET INFO MEMORY|USAGE PING SCARD SMEMBERS TIME TYPE XINFO|CONSUMERS XINFO|GROUPS"
+    " XLEN XPENDING XRANGE ZCARD ZLEXCOUNT ZRANGE"
 )
 _PRODUCER = Rights(
     _SCRIPTS
@@ -65,6 +67,7 @@ _WORKER = (
         ),
         ("*",),
         ("*",),
+        ("queues", "worker:*"),
     )
 )
 _OPERATOR = (
@@ -73,11 +76,12 @@ _OPERATOR = (
     | Rights(
         _COUNTING
         | _words(
-            "DEL HDEL MEMORY|USAGE PUBLISH SREM UNLINK XACK XDEL XGROUP|CREATE XGROUP|SETID XREVRANGE ZCOUNT"
+            "DEL HDEL PUBLISH SREM UNLINK XACK XDEL XGROUP|CREATE XGROUP|DELCONSUMER XGROUP|SETID XREVRANGE ZCOUNT"
             " ZRANGEBYLEX ZRANGEBYSCORE ZRANK ZREM"
         ),
         ("*",),
         ("*",),
+        ("queues", "worker:*"),
     )
 )
 _MONITOR = Rights(
@@ -86,6 +90,7 @@ _MONITOR = Rights(
         *("stream", "released", "scheduled", "retries", "dead", "workers", "config", "totals", "metrics:*"),
         *("limits", "line", "cron", "cron:holds", "cron:code"),
     ),
+    apart=("queues", "worker:*"),
 )
 
 RIGHTS = {
@@ -102,6 +107,7 @@ def rules(rights: Rights, namespace: str, queue: str = "*") -> str:
     if rights.keys == ("*",) and queue == "*":
         keys = [f"~{namespace}:*"]
     else:
-        keys = [f"~{namespace}:queues", *(f"~{namespace}:{{{queue}}}:{name}" for name in rights.keys)]
+        keys = [f"~{namespace}:{name}" for name in rights.apart]
+        keys += [f"~{namespace}:{{{queue}}}:{name}" for name in rights.keys]
     channels = [f"&{namespace}:{{{queue}}}:{name}" for name in rights.channels]
     return " ".join(["on resetkeys resetchannels -@all", *commands, *keys, *channels])

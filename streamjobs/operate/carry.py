@@ -1,7 +1,8 @@
 """Dead jobs as lines of text, and back: each row of the dead stream byte by byte.
 
 A line is one JSON object: `schema` and `version`, `id` (the job's), `entry` (where its row was), and `row`, its fields
-by name. A field is a string, or `{"base64": ...}` where its bytes are no UTF-8.
+by name. A field is a string, or `{"base64": ...}` where its bytes are no UTF-8. `redacted` says that its arguments are
+not all there.
 """
 
 from base64 import b64decode, b64encode
@@ -29,7 +30,7 @@ class _Bytes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base64: str
 
 
-class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One line."""
 
     schema: str
@@ -37,13 +38,17 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     entry: str
     row: dict[str, str | _Bytes]
+    redacted: bool = False
 
 
 _decoder = msgspec.json.Decoder(Line)
 
 
-def line(keys: QueueKeys, entry: str, fields: Mapping[str, bytes]) -> bytes | None:
-    """Return a row as a line, without a line end; None for one that is not ours, since it has no id."""
+def line(keys: QueueKeys, entry: str, fields: Mapping[str, bytes], *, redacted: bool = False) -> bytes | None:
+    """Return a row as a line, without a line end; None for one that is not ours, since it has no id.
+
+    `redacted`: its arguments were replaced by what may be shown of them; such a line cannot be imported.
+    """
     job_id = keys.job_id(fields.get("id", b"").decode("utf-8", "replace"))
     try:
         split_job_id(job_id)
@@ -51,7 +56,7 @@ def line(keys: QueueKeys, entry: str, fields: Mapping[str, bytes]) -> bytes | No
         return None
     # A promise is no field of the row, but of what is found by an id.
     row = {_name(name): _value(value) for name, value in fields.items() if name not in ("id", "promise")}
-    return msgspec.json.encode(Line(SCHEMA, VERSION, job_id, entry, row))
+    return msgspec.json.encode(Line(SCHEMA, VERSION, job_id, entry, row, redacted))
 
 
 def _name(name: str) -> str:
@@ -102,6 +107,8 @@ def parse(text: bytes, now_ms: int) -> Parsed:
     if enqueued_ms(local) > now_ms:
         # The server will give this id to another job one day.
         raise UsageError(f"job {found.id} was enqueued later than it is here: set the server's clock")
+    if found.redacted:
+        raise UsageError(f"job {found.id}: its arguments are hidden: export it with --reveal")
     if missing := [name for name in NEEDED if name not in found.row]:
         raise UsageError(f"job {found.id}: its row has no {missing[0]}")
     if len(found.row) > MOST_FIELDS or "id" in found.row:

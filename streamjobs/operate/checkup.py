@@ -7,6 +7,7 @@ import msgspec
 
 from streamjobs.client.talk import Leniently, Talk
 from streamjobs.core.errors import Rejected, StreamJobsError
+from streamjobs.core.numbers import whole
 from streamjobs.core.server import About, Finding, Level
 from streamjobs.operate.stats import LIVE_MS
 from streamjobs.protocol import inspect, server, upkeep, views
@@ -60,8 +61,7 @@ def _requests(keys: QueueKeys) -> list[Any]:
     return [
         views.length(keys.stream),
         views.groups(keys),
-        views.released(keys),
-        views.parked(keys),
+        views.aside(keys),
         views.table(keys.config),
         upkeep.workers(keys),
         upkeep.consumers(keys),
@@ -72,11 +72,10 @@ def _requests(keys: QueueKeys) -> list[Any]:
 
 
 def _facts(keys: QueueKeys, replies: Sequence[Any], now_ms: int) -> QueueFacts:
-    length, group, released, parked, config, workers, consumers, held, schema, *found = map(_seen, replies)
+    length, group, aside, config, workers, consumers, held, schema, *found = map(_seen, replies)
     # What is of another type, or not there yet, is empty here; the types are judged for themselves.
-    group, config = group or views.Group(), config or {}
-    waiting = None if length is None else max(0, (length or 0) - group.pending + (released or 0) + (parked or 0))
-    lease = config.get("lease_ms", "")
+    group, aside, config = group or views.Group(), aside or views.Aside(), config or {}
+    waiting = None if length is None else max(0, (length or 0) - group.pending + aside.released + aside.parked)
     pairs = zip(types(keys).items(), found, strict=True)
     wrong = [f"{key} is a {real}, not a {right}" for (key, right), real in pairs if real not in ("none", right)]
     return QueueFacts(
@@ -85,7 +84,7 @@ def _facts(keys: QueueKeys, replies: Sequence[Any], now_ms: int) -> QueueFacts:
         waiting,
         tuple(name for name, (at_ms, _) in (workers or {}).items() if now_ms - at_ms <= LIVE_MS),
         "paused" in config,
-        int(lease) if lease.isdigit() else DEFAULT_LEASE_MS,
+        whole(config.get("lease_ms", ""), DEFAULT_LEASE_MS),
         None if consumers is None else consumers or {},
         None if held is None else tuple(held or ()),
         schema or "",
@@ -213,7 +212,7 @@ def _sort(found: Walk, keys: Sequence[str], known: set[str]) -> Talk[None]:
     expiring = [key for key, kind in kinds.items() if kind in EXPIRING]
     ttls = yield Leniently([inspect.ttl_ms(key) for key in expiring])
     found.endless += [key for key, ttl in zip(expiring, ttls, strict=True) if ttl == -1]
-    tags = {key.partition("{")[2].partition("}")[0] for key, kind in kinds.items() if kind not in (None, "queues")}
+    tags = {key.partition("{")[2].partition("}")[0] for key, kind in kinds.items() if kind and ":{" in key}
     found.unlisted |= {tag.partition("/")[0] for tag in tags} - known
 
 

@@ -12,10 +12,11 @@ import msgspec
 from streamjobs.client.talk import Talk
 from streamjobs.core.likeness import likeness
 from streamjobs.core.names import split_job_id
+from streamjobs.operate import jobs
 from streamjobs.operate.batches import Done, Tell, batches, keys_of
 from streamjobs.operate.jobs import JobStatus
-from streamjobs.operate.scan import Named, Source
-from streamjobs.operate.selection import Selection
+from streamjobs.operate.scan import Named, Source, dead_job
+from streamjobs.operate.selection import Selection, error_class
 from streamjobs.protocol import letters, views
 
 
@@ -43,16 +44,18 @@ class Alike(msgspec.Struct):
 def groups(source: Source) -> Talk[list[Alike]]:
     """Group dead jobs by queue, kind, reason and likeness and class of the last error; largest first."""
     table: dict[tuple[str, ...], Alike] = {}
-    while page := (yield from source.page()):
-        for job in page:
-            error_class = job.history[-1].error_class if job.history else ""
-            key = job.queue, job.kind, job.reason, likeness(job.error), error_class
+    while rows := (yield from source.rows()):
+        # Of hundreds of thousands a whole job each would take twice the time.
+        for keys, entry, row in rows:
+            error = likeness(jobs.text(row, "error"))
+            key = keys.queue, jobs.text(row, "kind"), jobs.text(row, "reason"), error, error_class(row)
+            died_ms = jobs.number(row, "died_at") or int(entry.partition("-")[0])
             group = table.get(key)
             if group is None:
-                group = table[key] = Alike(*key, first_ms=job.died_ms, newest=job.id)
+                group = table[key] = Alike(*key, first_ms=died_ms, newest=dead_job(keys, entry, row).id)
             group.count += 1
-            group.first_ms = min(group.first_ms, job.died_ms)
-            group.last_ms = max(group.last_ms, job.died_ms)
+            group.first_ms = min(group.first_ms, died_ms)
+            group.last_ms = max(group.last_ms, died_ms)
     return sorted(table.values(), key=lambda group: -group.count)
 
 

@@ -33,6 +33,8 @@ class Edit:
         changes: Mapping[str, Any],
         find: Callable[[str], Handler | None] | None = None,
         encode: Encode = encode,
+        *,
+        strangers: bool = False,
     ) -> None:
         """
         Args:
@@ -40,10 +42,12 @@ class Edit:
             find: returns the handler of a kind: jobs of a kind without one, and those whose arguments it would not
                 take, are left dead. Without it nothing is checked.
             encode: how a value becomes JSON.
+            strangers: put back jobs of a kind without a handler unchecked.
         """
         self._changes = changes
         self._find = find
         self._encode = encode
+        self._strangers = strangers
         self._encoded: dict[str, dict[str, msgspec.Raw]] = {}
 
     def __call__(self, job: JobStatus) -> bytes | None:
@@ -52,11 +56,9 @@ class Edit:
         Raises:
             UsageError: they would not fit.
         """
-        handler = None
-        if self._find:
-            handler = self._find(job.kind)
-            if handler is None:
-                raise UsageError(f"kind {job.kind!r:.80} has no handler in this app: its arguments cannot be checked")
+        handler = self._find(job.kind) if self._find else None
+        if self._find and handler is None and not self._strangers:
+            raise UsageError(f"kind {job.kind!r:.80} has no handler in this app: its arguments cannot be checked")
         body = self._changed(job, handler) if self._changes else None
         if handler:
             handler.signature.check(job.body if body is None else body)

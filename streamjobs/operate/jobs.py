@@ -19,6 +19,7 @@ from streamjobs.core.errors import (
     Unavailable,
 )
 from streamjobs.core.job import FRESH, Attempt, Meta
+from streamjobs.core.numbers import milliseconds, whole
 from streamjobs.core.states import State
 from streamjobs.protocol import settle, upkeep
 from streamjobs.protocol.calls import Call
@@ -81,7 +82,17 @@ class JobStatus(msgspec.Struct, frozen=True):
         return job.expires_ms(self.id.partition(":")[2], self.meta)
 
 
+class _Kept(msgspec.Struct, frozen=True):
+    """How a job ended, as it is kept."""
+
+    state: State
+    value: Any = None
+    reason: str = ""
+    error: str = ""
+
+
 _history = msgspec.json.Decoder(tuple[Attempt, ...])
+_kept = msgspec.json.Decoder(_Kept)
 
 
 def lookup(keys: QueueKeys, local: str) -> Call[JobStatus]:
@@ -115,7 +126,7 @@ def status(keys: QueueKeys, local: str, fields: Mapping[str, bytes]) -> JobStatu
         kind=text(fields, "kind"),
         attempt=1 + meta.failures + meta.crashes + _crashes(found, deliveries, int(fields.get("marks", b"0"))),
         retrying=fields.get("retrying") == b"1",
-        due_ms=int(float(fields.get("due_ms", b"0"))),
+        due_ms=milliseconds(fields.get("due_ms", b"0")),
         worker=text(fields, "consumer") if found == "running" else "",
         silent_ms=int(fields.get("idle_ms", b"0")) if found == "running" else 0,
         deliveries=deliveries,
@@ -150,13 +161,13 @@ def dead_status(keys: QueueKeys, local: str, fields: Mapping[str, bytes]) -> Job
         keys.queue,
         State.DEAD,
         kind=text(fields, "kind"),
-        attempt=_number(fields, "attempts"),
+        attempt=number(fields, "attempts"),
         reason=text(fields, "reason"),
         error=text(fields, "error"),
         history=attempts(fields.get("history", b"")),
-        died_ms=_number(fields, "died_at"),
+        died_ms=number(fields, "died_at"),
         body=fields.get("body", b""),
-        newer=_number(fields, "newer"),
+        newer=number(fields, "newer"),
         meta=read_meta(fields.get("meta", b"")),
         dead_entry=text(fields, "entry"),
         promise=text(fields, "promise"),
@@ -168,9 +179,9 @@ def text(fields: Mapping[str, bytes], name: str) -> str:
     return fields.get(name, b"").decode("utf-8", "replace")
 
 
-def _number(fields: Mapping[str, bytes], name: str) -> int:
-    value = fields.get(name, b"")
-    return int(value) if value.isdigit() and len(value) < 20 else 0
+def number(fields: Mapping[str, bytes], name: str) -> int:
+    """Return a field as a number; 0 for one that is none."""
+    return max(0, whole(fields.get(name, b"")))
 
 
 def attempts(raw: bytes) -> tuple[Attempt, ...]:
@@ -190,15 +201,19 @@ def read_meta(raw: bytes) -> Meta:
 
 
 def _ended(job_id: str, queue: str, raw: bytes, became: str) -> JobStatus:
-    kept = msgspec.json.decode(raw)
+    try:
+        kept = _kept.decode(raw)
+    except (ValueError, RecursionError):
+        # Somebody else wrote it: that it has ended is known all the same.
+        return JobStatus(job_id, queue, State.FINISHED, became=became)
     return JobStatus(
         job_id,
         queue,
-        State(kept["state"]),
+        kept.state,
         place="result",
-        result=kept.get("value"),
-        reason=kept.get("reason", ""),
-        error=kept.get("error", ""),
+        result=kept.value,
+        reason=kept.reason,
+        error=kept.error,
         became=became,
     )
 

@@ -21,6 +21,7 @@ from streamjobs.core.limits import (
     limits,
 )
 from streamjobs.core.names import check_kind
+from streamjobs.core.numbers import whole
 from streamjobs.operate.jobs import JobStatus
 from streamjobs.operate.stats import snapshot
 from streamjobs.protocol import config, lanes, views
@@ -227,11 +228,11 @@ def _of_whole_queue(
         name,
         "",
         "",
-        places=int(value) if value.isdigit() else 0,
+        places=whole(value),
         off=value == OFF,
         by_operator=by_operator,
         waiting=waiting,
-        age_ms=int(value[:-2]) if value.endswith("ms") else 0,
+        age_ms=whole(value.removesuffix("ms")) if value.endswith("ms") else 0,
         code=code,
     )
 
@@ -243,9 +244,9 @@ def _status(base: str, value: str, by_operator: bool, waiting: int, code: str = 
         "rate" if rate else "concurrency",
         kind_of(base),
         base.partition(" ")[2],
-        places=0 if rate else int(first),
-        burst=int(first) if rate else 0,
-        interval_us=int(interval or 0),
+        places=0 if rate else whole(first),
+        burst=whole(first) if rate else 0,
+        interval_us=whole(interval, 1) if rate else 0,
         off=value == OFF,
         by_operator=by_operator,
         waiting=waiting,

@@ -33,7 +33,7 @@ class Selection(msgspec.Struct, frozen=True):
             return "other reason"
         if self.error and not self._has(jobs.text(row, "error")):
             return "other error"
-        if self.classes and _class(row) not in self.classes:
+        if self.classes and error_class(row) not in self.classes:
             return "other class"
         if self.where and not self._fits(row.get("body", b"")):
             return "other arguments"
@@ -52,7 +52,8 @@ class Selection(msgspec.Struct, frozen=True):
         return all(name in arguments and _equal(bytes(arguments[name]), text) for name, text in self.where)
 
 
-def _class(row: Mapping[str, bytes]) -> str:
+def error_class(row: Mapping[str, bytes]) -> str:
+    """Return the class of the last error; "" where it is not known."""
     history = jobs.attempts(row.get("history", b""))
     return history[-1].error_class if history else ""
 

@@ -5,19 +5,24 @@ O(workers).
 """
 
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any
 
 import msgspec
 
 from streamjobs.client.talk import Leniently, Talk
 from streamjobs.core.errors import Rejected, StreamJobsError, Unavailable
+from streamjobs.core.numbers import whole
 from streamjobs.core.server import ServerFacts
+from streamjobs.core.thresholds import Thresholds, stored
 from streamjobs.operate.queues import no_queue
-from streamjobs.protocol import server, upkeep, views
-from streamjobs.protocol.keys import RELEASED, QueueKeys
+from streamjobs.protocol import config, server, upkeep, views
+from streamjobs.protocol.keys import PARKED, RELEASED, QueueKeys
 
 LIVE_MS = 15_000
 """A worker not seen for so long counts as gone; a live one shows itself every 5 s."""
+VANISHED_MS = 600_000
+"""So long a worker is remembered that has gone without a farewell."""
 
 
 class QueueStats(msgspec.Struct, frozen=True):
@@ -37,9 +42,17 @@ class QueueStats(msgspec.Struct, frozen=True):
     """How long the oldest job has been ready to run without running; 0 for none."""
     workers: int = 0
     """Live ones."""
+    vanished: int = 0
+    """Workers that were last seen within the last 10 min, and have gone without a farewell."""
     lease_ms: int = 0
     """0 before the first worker has come."""
     paused: bool = False
+    max_waiting: int | None = None
+    """How many jobs may wait before an enqueue is refused; None for any number."""
+    used_bytes: int | None = 0
+    """Memory that the jobs take which are there, dead ones too: an estimate; None where the server does not say."""
+    thresholds: Thresholds = Thresholds()
+    """As the workers' code has them."""
     totals: dict[str, int] = {}
     """Moves since the queue was made, by their words."""
 
@@ -60,6 +73,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     at_ms: int
     server: ServerFacts
     queues: list[QueueStats]
+    latency_s: float = 0.0
+    """The quickest answer that the server gave."""
 
 
 def snapshot(namespace: str, names: Sequence[str] = ()) -> Talk[Snapshot]:
@@ -68,25 +83,28 @@ def snapshot(namespace: str, names: Sequence[str] = ()) -> Talk[Snapshot]:
     Raises:
         NotFound: a queue that was named is not there.
     """
+    asked = perf_counter()
     known, now_ms, told = yield Leniently([views.queue_names(namespace), upkeep.server_time(), server.info()])
+    answered_s = perf_counter() - asked
     known, now_ms = _must(known), _must(now_ms)
     keys = [QueueKeys(namespace, name) for name in names or known]
     replies = yield Leniently([request for one in keys for request in _requests(one)])
     each = len(_requests(QueueKeys(namespace, "-")))
     parts = [_Replies(replies[at : at + each]) for at in range(0, len(replies), each)]
+    asked = perf_counter()
     first = yield [views.first_after(one, part.last_delivered) for one, part in zip(keys, parts, strict=True)]
+    answered_s = min(answered_s, perf_counter() - asked) if keys else answered_s
     found = [part.stats(one.queue, now_ms, head) for one, part, head in zip(keys, parts, first, strict=True)]
     for stats in found:
-        if stats.queue not in known and stats == QueueStats(stats.queue):
+        if stats.queue not in known and msgspec.structs.replace(stats, used_bytes=0) == QueueStats(stats.queue):
             raise no_queue(namespace, stats.queue, known)
-    return Snapshot(now_ms, server.facts(told), found)
+    return Snapshot(now_ms, server.facts(told), found, answered_s)
 
 
 def _requests(keys: QueueKeys) -> list[Any]:
     return [
         views.length(keys.stream),
         views.groups(keys),
-        views.released(keys),
         views.members(keys.scheduled),
         views.members(keys.retries),
         views.length(keys.dead),
@@ -97,7 +115,11 @@ def _requests(keys: QueueKeys) -> list[Any]:
         views.first_due(keys.retries),
         views.oldest_pending(keys),
         views.oldest_pending(keys, RELEASED),
-        views.parked(keys),
+        views.oldest_pending(keys, PARKED),
+        views.aside(keys),
+        views.memory(keys.stream),
+        views.memory(keys.bodies),
+        views.memory(keys.dead),
     ]
 
 
@@ -106,17 +128,20 @@ class _Replies:
 
     def __init__(self, replies: Sequence[Any]) -> None:
         (
-            length, group, released, scheduled, retrying, dead, workers, totals, config, due, due_retry,
-            oldest, oldest_released, parked,
+            length, group, scheduled, retrying, dead, workers, totals, config, due, due_retry,
+            oldest, oldest_released, oldest_parked, aside, *memory,
         ) = replies  # fmt: skip
-        self.length, self.released = _must(length), _must(released)
+        self.length = _must(length)
         self.scheduled, self.retrying, self.dead = _must(scheduled), _must(retrying), _must(dead)
         self.workers, self.totals = _must(workers), _must(totals)
         self.config: dict[str, str] = _must(config)
         self.due = [_must(due), _must(due_retry)]
         self.group = _or(group, views.Group())
-        self.oldest, self.oldest_released = _or(oldest, ""), _or(oldest_released, "")
-        self.parked = _or(parked, 0)
+        self.oldest = _or(oldest, "")
+        self.oldest_aside = [_or(oldest_released, ""), _or(oldest_parked, "")]
+        self.aside = _or(aside, views.Aside())
+        # Some servers do not know the command, some users may not use it.
+        self.used_bytes = sum(memory) if all(isinstance(one, int) for one in memory) else None
 
     @property
     def last_delivered(self) -> str:
@@ -125,25 +150,31 @@ class _Replies:
         return self.config.get("paused") or last
 
     def stats(self, queue: str, now_ms: int, first: str) -> QueueStats:
+        running = max(0, self.group.pending - self.aside.released - self.aside.parked)
         live = [note for at_ms, note in self.workers.values() if now_ms - at_ms <= LIVE_MS]
+        silent_ms = [now_ms - at_ms for at_ms, _ in self.workers.values()]
         # What nobody alive holds is backlog, and its age is that of the oldest ready job.
-        entries = [first, self.oldest_released, "" if live else self.oldest]
+        entries = [first, *self.oldest_aside, "" if live else self.oldest]
         ready_ms = [int(entry.partition("-")[0]) for entry in entries if entry]
         ready_ms += [due_ms for due_ms in self.due if due_ms]
         return QueueStats(
             queue,
-            waiting=max(0, self.length - self.group.pending + self.released + self.parked),
-            running=max(0, self.group.pending - self.released - self.parked),
-            limited=self.parked,
+            waiting=max(0, self.length - running),
+            running=running,
+            limited=self.aside.parked,
             slots=sum(int(note) for note in live if note.isdigit()),
             scheduled=self.scheduled,
             retrying=self.retrying,
             dead=self.dead,
             oldest_ready_ms=max(0, now_ms - min(ready_ms)) if ready_ms else 0,
             workers=len(live),
-            lease_ms=int(self.config.get("lease_ms", 0)),
+            vanished=sum(LIVE_MS < ms <= VANISHED_MS for ms in silent_ms),
+            lease_ms=whole(self.config.get("lease_ms", "")),
             paused="paused" in self.config,
-            totals={name: int(value) for name, value in self.totals.items()},
+            max_waiting=config.max_waiting_in(self.config),
+            used_bytes=self.used_bytes,
+            thresholds=stored(self.config.get(config.THRESHOLDS, "")),
+            totals={name: whole(value) for name, value in self.totals.items()},
         )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from streamjobs.core.numbers import milliseconds
 from streamjobs.protocol.calls import Command, Word
 from streamjobs.protocol.keys import GROUP, QueueKeys
 
@@ -71,7 +72,7 @@ def due(key: str, begin: int, most: int) -> Command[list[Due]]:
     words: list[Word] = ["ZRANGE", key, begin, begin + most - 1, "WITHSCORES"]
     return Command(
         words,
-        lambda raw: [Due(raw[i].decode("utf-8", "replace"), int(float(raw[i + 1]))) for i in range(0, len(raw), 2)],
+        lambda raw: [Due(raw[i].decode("utf-8", "replace"), milliseconds(raw[i + 1])) for i in range(0, len(raw), 2)],
     )
 
 

@@ -1,7 +1,5 @@
 """What is said of a queue as a whole: what it costs in memory, and that it is to be forgotten."""
 
-from collections.abc import Sequence
-
 import msgspec
 
 from streamjobs.protocol.calls import Call, Command, Word
@@ -44,8 +42,3 @@ def forget_minutes(keys: QueueKeys, now_ms: int) -> Command[int]:
 def forget_name(namespace: str, queue: str) -> Command[int]:
     """Take a queue out of the set of names."""
     return Command(["SREM", queues(namespace), queue], int)
-
-
-def memory(names: Sequence[str]) -> list[Command[int | None]]:
-    """Read how many bytes each of these keys takes, about, from a few of its elements; None for one not there."""
-    return [Command(["MEMORY", "USAGE", name, "SAMPLES", 5], lambda raw: raw) for name in names]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from streamjobs.core.rights import Rights
 from streamjobs.protocol.calls import Command, Word
-from streamjobs.protocol.keys import GROUP, QueueKeys, queues
+from streamjobs.protocol.keys import GROUP, QueueKeys
 
 _NO_SCRIPT = "0" * 40
 MAKING = frozenset("HINCRBY HSET HSETNX LPUSH SADD SET XADD ZADD".split())
@@ -36,7 +36,10 @@ def unmark(key: str) -> Command[int]:
 
 def attempts(rights: Rights, keys: QueueKeys, key: str) -> dict[str, list[Word]]:
     """Return each command of these rights as words that have no effect on `key`, a text or not there."""
-    return {name: _words(name, {"KEY": key, "GONE": f"{key}:gone", "CHANNEL": keys.done}) for name in sorted(rights.commands)}
+    return {
+        name: _words(name, {"KEY": key, "GONE": f"{key}:gone", "CHANNEL": keys.done})
+        for name in sorted(rights.commands)
+    }
 
 
 def trial(words: Sequence[Word]) -> Command[None]:
@@ -51,7 +54,8 @@ def alone(name: str) -> bool:
 
 def reaches(rights: Rights, keys: QueueKeys) -> dict[str, list[Word]]:
     """Return for each key of these rights words that need it, and have no effect."""
-    found = [queues(keys.namespace), *(keys.base + name.replace("*", "probe") for name in rights.keys)]
+    names = [f"{keys.namespace}:{name}" for name in rights.apart] + [keys.base + name for name in rights.keys]
+    found = [name.replace("*", "probe") for name in names]
     if "EVALSHA" in rights.commands:
         return {key: ["EVALSHA", _NO_SCRIPT, 1, key] for key in found}
     return {key: ["TYPE", key] for key in found}

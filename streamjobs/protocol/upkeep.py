@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from streamjobs.core.numbers import whole
 from streamjobs.protocol.calls import Call, Command, Word
 from streamjobs.protocol.keys import GROUP, QueueKeys
 from streamjobs.protocol.leases import KeyTable
@@ -115,8 +116,9 @@ def workers(keys: QueueKeys) -> Command[dict[str, tuple[int, str]]]:
 def _workers(raw: Sequence[bytes]) -> dict[str, tuple[int, str]]:
     found = {}
     for name, value in zip(raw[::2], raw[1::2], strict=True):
-        at, _, note = value.decode().partition(" ")
-        found[name.decode()] = int(at), note
+        at, _, note = value.decode("utf-8", "replace").partition(" ")
+        if at_ms := whole(at):
+            found[name.decode("utf-8", "replace")] = at_ms, note
     return found
 
 

@@ -5,8 +5,10 @@ from typing import Any
 
 import msgspec
 
+from streamjobs.core.names import is_name
+from streamjobs.core.numbers import milliseconds
 from streamjobs.protocol.calls import Command, Word
-from streamjobs.protocol.keys import GROUP, PARKED, QueueKeys, queues
+from streamjobs.protocol.keys import GROUP, PARKED, RELEASED, QueueKeys, queues
 
 Row = tuple[str, dict[str, bytes]]
 """One stream entry: its id, and its fields."""
@@ -21,7 +23,12 @@ class Group(msgspec.Struct, frozen=True):
 
 def queue_names(namespace: str) -> Command[list[str]]:
     """Read the names of all queues, sorted."""
-    return Command(["SMEMBERS", queues(namespace)], lambda raw: sorted(name.decode() for name in raw))
+    return Command(["SMEMBERS", queues(namespace)], _names)
+
+
+def _names(raw: Sequence[bytes]) -> list[str]:
+    # Whoever added what cannot be a name has made no queue by it.
+    return sorted(name for name in (one.decode("utf-8", "replace") for one in raw) if is_name(name))
 
 
 def length(key: str) -> Command[int]:
@@ -34,18 +41,26 @@ def members(key: str) -> Command[int]:
     return Command(["ZCARD", key], int)
 
 
-def released(keys: QueueKeys) -> Command[int]:
-    """Count the claims that were handed back and not taken again."""
-    return Command(["SCARD", keys.released], int)
+class Aside(msgspec.Struct, frozen=True):
+    """Claims that no worker holds."""
+
+    released: int = 0
+    """They were given back, and not taken again."""
+    parked: int = 0
+    """They wait in lanes of limits."""
 
 
-def parked(keys: QueueKeys) -> Command[int]:
-    """Count the claims that wait in lanes of limits. An error without a group."""
-    return Command(["XPENDING", keys.stream, GROUP], _parked)
+def aside(keys: QueueKeys) -> Command[Aside]:
+    """Count the claims that no worker holds. An error without a group.
+
+    By who has them, not by the set of those given back: that still names some after the loss of the group.
+    """
+    return Command(["XPENDING", keys.stream, GROUP], _aside)
 
 
-def _parked(raw: Sequence[Any]) -> int:
-    return next((int(count) for name, count in raw[3] or () if name == PARKED.encode()), 0)
+def _aside(raw: Sequence[Any]) -> Aside:
+    counts = {name.decode("utf-8", "replace"): int(count) for name, count in raw[3] or ()}
+    return Aside(counts.get(RELEASED, 0), counts.get(PARKED, 0))
 
 
 def groups(keys: QueueKeys) -> Command[Group]:
@@ -74,10 +89,15 @@ def first_after(keys: QueueKeys, entry: str) -> Command[str]:
     return Command(words, lambda raw: raw[0][0].decode() if raw else "")
 
 
+def memory(key: str) -> Command[int]:
+    """Estimate the bytes that a key takes, from a few of its parts; 0 for one that is not there."""
+    return Command(["MEMORY", "USAGE", key], lambda raw: int(raw or 0))
+
+
 def first_due(key: str) -> Command[int]:
     """Read when the first job of a sorted set becomes due, in ms; 0 for none."""
     words: list[Word] = ["ZRANGE", key, 0, 0, "WITHSCORES"]
-    return Command(words, lambda raw: int(float(raw[1])) if raw else 0)
+    return Command(words, lambda raw: milliseconds(raw[1]) if raw else 0)
 
 
 def table(key: str) -> Command[dict[str, str]]:

@@ -33,6 +33,7 @@ class Admission:
             for execution, mark in zip(executions, marked, strict=True):
                 execution.marked = execution.marked or mark
 
+        asked = [execution.claim.deliveries for execution in executions]
         call = self._call(queue, executions, marked)
         try:
             admission = await insist(self._station, queue, call, stopping=lambda: self.stopping, unsure=presume)
@@ -40,9 +41,9 @@ class Admission:
             presume()
             raise
         queue.crowd = admission.crowd
-        for execution, word, mark in zip(executions, admission.words, marked, strict=True):
-            execution.admitted = word == lanes.GO
-            execution.marked = execution.marked or (mark and execution.admitted)
+        for execution, deliveries, word, mark in zip(executions, asked, admission.words, marked, strict=True):
+            execution.admitted = deliveries if word == lanes.GO else 0
+            execution.marked = execution.marked or (mark and word == lanes.GO)
         return admission.words
 
     def _call(self, queue: WorkerQueue, executions: list[Execution], marked: list[bool]) -> Call[lanes.Admission]:

@@ -114,8 +114,8 @@ class Execution(msgspec.Struct, eq=False):
     """Positional and by name, once decoded."""
     lanes: Sequence[str] = ()
     """Those of the limits that hold for it, once looked at."""
-    admitted: bool = False
-    """Whether the server let it start in all of them: it has a slot in those of a concurrency."""
+    admitted: int = 0
+    """The delivery as which the server let it start in all of them: it has a slot in those of a concurrency."""
     state: Any = None
     access: Access | None = None
     """None until it is started."""

@@ -139,7 +139,8 @@ class Settler:
     def _vacate(self, pile: Pile, execution: Execution) -> None:
         claim = execution.claim
         if execution.lanes and (slots := execution.slots):
-            pile.leavers.append(lanes.Leaver(claim.entry, claim.deliveries, slots))
+            # A sweep of its own may have raised the delivery count since: the slot has that of the start.
+            pile.leavers.append(lanes.Leaver(claim.entry, execution.admitted, slots))
         elif execution.lanes and not execution.admitted:
             # It ends without a start: a place may be kept for it, or an earlier start have left it one.
             pile.leavers.append(lanes.Leaver(claim.entry, 0, list(execution.lanes)))

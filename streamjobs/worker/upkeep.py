@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from streamjobs.core import codec
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.limits import Bound, keep_dead_text, kind_of
 from streamjobs.core.registry import Handler
+from streamjobs.core.thresholds import Thresholds
 from streamjobs.protocol import config, intake, lanes, leases, letters, secrets, upkeep
 from streamjobs.protocol.calls import Command
 from streamjobs.worker.execution import WorkerQueue
@@ -31,9 +33,16 @@ class Upkeep:
 
     name = "upkeep"
 
-    def __init__(self, station: Station, handlers: Mapping[str, Handler], bounds: Mapping[str, Bound]) -> None:
+    def __init__(
+        self,
+        station: Station,
+        handlers: Mapping[str, Handler],
+        bounds: Mapping[str, Bound],
+        thresholds: Mapping[str, Thresholds],
+    ) -> None:
         self._handlers = handlers
         self._bounds = bounds
+        self._thresholds = thresholds
         self._secrets = {kind: one.options.redact for kind, one in handlers.items() if one.options.redact}
         self._executor = station.executor
         self._namespace = station.namespace
@@ -59,6 +68,9 @@ class Upkeep:
             await self._executor.run(config.declare(queue.keys, config.MAX_WAITING, bound.max_waiting))
         if bound.keep_dead:
             await self._executor.run(config.declare(queue.keys, config.KEEP_DEAD, keep_dead_text(bound.keep_dead)))
+        if thresholds := self._thresholds.get(queue.keys.queue):
+            text = codec.encode_json(thresholds.differing()).decode()
+            await self._executor.run(config.declare_thresholds(queue.keys, text))
         if self._secrets:
             await self._executor.run(secrets.declare(queue.keys, self._secrets))
 

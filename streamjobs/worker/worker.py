@@ -21,6 +21,7 @@ from streamjobs.core.meter import Meter
 from streamjobs.core.options import WorkerOptions
 from streamjobs.core.registry import Handler
 from streamjobs.core.subscription import Subscription, weight_of
+from streamjobs.core.thresholds import Thresholds
 from streamjobs.protocol import leases, upkeep
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.protocol.workers import QUIET, RUN, STOP
@@ -77,6 +78,7 @@ class Worker:
         crons: Sequence[Cron] = (),
         limits: Mapping[str, tuple[Limit, ...]] | None = None,
         bounds: Mapping[str, Bound] | None = None,
+        thresholds: Mapping[str, Thresholds] | None = None,
         meter: Meter | None = None,
         duty: Duty = Duty.ALL,
     ) -> None:
@@ -84,8 +86,7 @@ class Worker:
         self._meter = meter or Meter()
         if duty is Duty.SUSPECTS:
             options = msgspec.structs.replace(options, concurrency=1, burst=False)
-        self._connections, self._handlers = connections, handlers
-        self._options = options
+        self._connections, self._handlers, self._options = connections, handlers, options
         self._lifespan, self._rules = lifespan, rules
         # Who only runs what there is, or only suspects, leaves the slots to others.
         schedules = not options.burst and duty is not Duty.SUSPECTS
@@ -95,7 +96,7 @@ class Worker:
         # Queues that fit a pattern are found when they are there; those of crons are to be made.
         named = [one.pattern for one in queues if not one.open] + [cron.job.queue for cron in self._crons]
         self._meter.queues.update(named)
-        self._limits, self._bounds = limits or {}, bounds or {}
+        self._limits, self._bounds, self._thresholds = limits or {}, bounds or {}, thresholds or {}
         self._queues = [
             WorkerQueue(QueueKeys(namespace, name), options.ms("lease"), weight=weight_of(name, queues))
             for name in dict.fromkeys(named)
@@ -324,7 +325,7 @@ class Worker:
 
     def _upkeep(self, fetcher: Fetcher) -> list[Service]:
         """Return the services that have nothing to do with single claims."""
-        services: list[Service] = [Upkeep(self._station, self._handlers, self._bounds)]
+        services: list[Service] = [Upkeep(self._station, self._handlers, self._bounds, self._thresholds)]
         if self._patterns:
             self._discovery.found = fetcher.nudge
             services.append(self._discovery)

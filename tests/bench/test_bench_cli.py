@@ -25,7 +25,14 @@ def test_list_names_the_scenarios() -> None:
     done = benchmarks("list")
 
     assert done.returncode == 0
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["enqueue", "dedupe", "drain", "limits", "chaos"]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == [
+        "enqueue",
+        "dedupe",
+        "drain",
+        "limits",
+        "dead",
+        "chaos",
+    ]
 
 
 def test_json_to_stdout_is_the_document_and_nothing_else() -> None:

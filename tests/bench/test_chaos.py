@@ -76,7 +76,8 @@ def test_a_server_of_others_keeps_its_scripts_and_its_process() -> None:
 
 
 def enough() -> Part:
-    return Part(accepted=60 * verdict.LEAST_JOBS_PER_S, refused=1, unknown=1, reclaimed=1)
+    least = 60 * verdict.LEAST_JOBS_PER_S
+    return Part(accepted=least, refused=1, unknown=1, reclaimed=1, duplicates=1, limited=1, slots=1, skipped=1)
 
 
 def test_a_run_that_had_enough_in_every_minute_is_not_void() -> None:
@@ -90,6 +91,10 @@ def test_a_run_that_had_enough_in_every_minute_is_not_void() -> None:
         ("refused", 0, "part 2 of 2: no refusal"),
         ("unknown", 0, "part 2 of 2: no unknown enqueue"),
         ("reclaimed", 0, "part 2 of 2: no reclaim"),
+        ("duplicates", 0, "part 2 of 2: no duplicate"),
+        ("limited", 0, "part 2 of 2: no wait for a limit"),
+        ("slots", 0, "part 2 of 2: no slot of a cron"),
+        ("skipped", 0, "part 2 of 2: no skipped effect"),
     ],
 )
 def test_a_run_is_void_if_one_minute_lacked_something(field: str, value: int, said: str) -> None:
@@ -121,10 +126,17 @@ def test_each_thing_counts_in_the_minute_in_which_it_was() -> None:
     scene.end("worker-1", run, "error")
     scene.settle("worker-1", "retry", job, word="LOST")
     scene.answer(scene.call("y"), "unknown")
+    scene.duplicate(job, "z", key="k")
+    scene.settle("worker-1", "admit", job, word="PARKED")
+    scene.live_through(scene.follow(), "{}", cron="beat", slot_ms=1000)
+    other = scene.start("worker-1", job, "x")
+    scene.guard("worker-1", other, "letter", "asks")
+    scene.end("worker-1", other)
 
     found = verdict.parts(evidence_of(scene), Span(begin, begin + 120))
 
-    assert found == [Part(accepted=1), Part(refused=1, unknown=1, reclaimed=1)]
+    second = Part(refused=1, unknown=1, reclaimed=1, duplicates=1, limited=1, slots=1, skipped=1)
+    assert found == [Part(accepted=1), second]
 
 
 def test_what_is_refused_for_its_own_first_try_and_what_was_given_back_do_not_count() -> None:
@@ -234,6 +246,7 @@ def test_a_short_run_loses_nothing_and_leaves_what_is_others(
     assert all("jobs/s" in lack for lack in (result.void or "jobs/s").split("; ")), result
     assert (result.kills, result.pauses, result.cuts, result.restarts, result.flushes) == (1, 1, 1, 0, 0)
     assert min(result.refused, result.unknown, result.reclaimed, result.dead) > 0
+    assert min(result.duplicates_refused, result.limited, result.slots, result.effects_skipped) > 0
     assert result.longest_recovery_s > 0
     with durable.client() as client:
         assert client.script_exists(script) == [True]

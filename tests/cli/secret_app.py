@@ -5,6 +5,7 @@ from streamjobs import Permanent, StreamJobs
 app = StreamJobs("memory://cli-secrets")
 
 
+@app.cron("0 3 * * *", name="nightly", args={"user": "ada", "password": "s3cret"})
 @app.job(name="secret.open", queue="safe", redact=("password", "pin"))
 async def open_(user: str, password: str, pin: int = 0) -> None:
     """Die."""

@@ -29,6 +29,14 @@ class Line:
         document: dict[str, Any] = json.loads(self(*words, "--json", exit=exit, stdin=stdin).stdout)
         return document
 
+    def stats(self, *words: str) -> dict[str, Any]:
+        """Return what `stats` tells programs, whatever its verdict."""
+        where = ["--url", self.url, "--namespace", self.namespace, "--json"]
+        result = CliRunner().invoke(cli, ["stats", *words, *where])
+        assert result.exit_code in (0, 1), result.output
+        document: dict[str, Any] = json.loads(result.stdout)
+        return document
+
     def enqueue(self, *words: str) -> str:
         """Enqueue one job by the app's signature and return its id."""
         return self("enqueue", "-A", APP, *words).stdout.strip()

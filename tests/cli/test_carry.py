@@ -46,7 +46,7 @@ def test_what_was_purged_comes_back_as_it_was(died: Line, tmp_path: Path) -> Non
     assert dead(died, "-Q", "math") == [job for job in before if job["queue"] == "math"]
     assert died("dead", "import", str(file)).stdout == "imported 0 jobs; 5 were dead here already\n"
     assert len(dead(died)) == 5
-    totals = died.json("stats", "math")["queues"][0]
+    totals = died.stats("math")["queues"][0]
     assert totals["dead"] == 2
 
 

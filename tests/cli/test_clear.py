@@ -15,7 +15,7 @@ def full(line: Line) -> Line:
 
 
 def counts(line: Line) -> dict[str, int]:
-    [queue] = line.json("stats", "math")["queues"]
+    [queue] = line.stats("math")["queues"]
     return {name: queue[name] for name in ("waiting", "scheduled", "dead")}
 
 
@@ -29,7 +29,7 @@ def test_purge_says_first_and_then_does_it(full: Line) -> None:
 
     assert counts(full) == {"waiting": 0, "scheduled": 0, "dead": 0}
     assert full("queue", "purge", "math").stdout == "nothing to purge in math\n"
-    assert full.json("stats", "math")["queues"][0]["totals"]["cancelled"] == 5
+    assert full.stats("math")["queues"][0]["totals"]["cancelled"] == 5
 
 
 def test_purge_takes_what_is_selected(full: Line) -> None:
@@ -93,4 +93,4 @@ def test_an_empty_queue_is_deleted_and_lives_again(full: Line) -> None:
     assert (document["deleted"], document["waiting"], document["workers"]) == (True, 0, 0)
     full.enqueue("tests.add", "1")
     full.work()
-    assert full.json("stats", "math")["queues"][0]["totals"] == {"done": 1, "enqueued": 1}
+    assert full.stats("math")["queues"][0]["totals"] == {"done": 1, "enqueued": 1}

@@ -282,7 +282,7 @@ def test_many_are_replayed_in_bounded_batches(line: Line, monkeypatch: pytest.Mo
     words = ("dead", "replay", "-Q", "default", "--limit", "60", "--yes")
     assert line(*words).stdout == "replayed 60 jobs of default\n"
 
-    stats = line.json("stats", "default")["queues"][0]
+    stats = line.stats("default")["queues"][0]
     assert (stats["waiting"], stats["dead"]) == (60, 4)
 
 

@@ -133,16 +133,16 @@ def test_expired_job_is_dead_and_its_replay_runs(line: Line, tmp_path: Path) -> 
 
     line.work()
     assert line.json("dead", "list", "--reason", "expired")["jobs"][0]["id"] == job
-    assert line.json("stats", "math")["queues"][0]["totals"]["cancelled"] == 1
+    assert line.stats("math")["queues"][0]["totals"]["cancelled"] == 1
     line("dead", "replay", "--yes")
     line.work()
 
-    assert line.json("stats", "math")["queues"][0]["totals"]["done"] == 1
+    assert line.stats("math")["queues"][0]["totals"]["done"] == 1
 
 
 def test_count_sends_the_same_job_often(line: Line) -> None:
     assert line("enqueue", "-A", APP, "add", "1", "--count", "1200").stdout == "enqueued 1,200 jobs\n"
-    assert line.json("stats", "math")["queues"][0]["waiting"] == 1200
+    assert line.stats("math")["queues"][0]["waiting"] == 1200
 
 
 def test_file_holds_a_job_a_line(line: Line, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_file_with_app_is_checked_by_its_handlers(line: Line) -> None:
 
     assert said.startswith("line 2: ")
     assert "Expected `int`, got `str`" in said
-    assert line.json("stats")["queues"][0]["waiting"] == 1
+    assert line.stats()["queues"][0]["waiting"] == 1
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_bad_line_says_where_and_what_came_before(line: Line, bad: str, said: st
     assert said in told
     assert "1,001 jobs were enqueued; nothing after it was sent" in told
     assert json.loads(document.stdout)["enqueued"] == 1001
-    assert line.json("stats")["queues"][0]["waiting"] == 1001
+    assert line.stats()["queues"][0]["waiting"] == 1001
 
 
 @pytest.mark.parametrize("words", [[], ["-A", APP]], ids=["plain", "app"])
@@ -232,7 +232,7 @@ def test_interrupted_it_says_how_many_were_sent(line: Line) -> None:
     finally:
         failpoints.arm("producer.before_send", None)
 
-    sent = line.json("stats")["queues"][0]["waiting"]
+    sent = line.stats()["queues"][0]["waiting"]
     told = int(said.split()[0].replace(",", ""))
     assert "before it ended; up to 500 more may have been" in said
     assert told <= sent <= told + 500

@@ -65,7 +65,7 @@ def test_cancelled_jobs_do_not_run(line: Line) -> None:
 
     line.work()
     assert line.json("dead", "list")["jobs"] == []
-    assert line.json("stats")["queues"][0]["totals"]["cancelled"] == 2
+    assert line.stats()["queues"][0]["totals"]["cancelled"] == 2
 
 
 def test_cancel_goes_on_after_one_that_cannot_be(line: Line) -> None:

@@ -11,14 +11,14 @@ def test_nothing_of_a_paused_queue_runs_and_stats_says_so(line: Line) -> None:
     assert line("queue", "pause", "math").stdout == "paused math\n"
 
     line.work()
-    [queue] = line.json("stats", "math")["queues"]
+    [queue] = line.stats("math")["queues"]
     assert (queue["waiting"], queue["paused"]) == (1, True)
-    assert "paused: math (streamjobs queue resume math)" in line("stats").stdout
+    assert "paused (streamjobs queue resume math)" in line("stats", exit=1).stdout
 
     assert line("queue", "resume", "math").stdout == "resumed math\n"
 
     line.work()
-    [queue] = line.json("stats", "math")["queues"]
+    [queue] = line.stats("math")["queues"]
     assert (queue["waiting"], queue["paused"], queue["done"]) == (0, False, 1)
 
 
@@ -27,7 +27,7 @@ def test_age_of_the_oldest_ready_job_is_that_of_one_that_was_not_delivered(line:
     line.work()
     line("queue", "pause", "math")
 
-    assert line.json("stats", "math")["queues"][0]["oldest_ready_s"] == 0
+    assert line.stats("math")["queues"][0]["oldest_ready_s"] == 0
 
 
 def test_repeated_it_says_so(line: Line) -> None:

@@ -35,7 +35,7 @@ def dead(line: Line, *words: str) -> list[dict[str, Any]]:
 
 
 def waiting(line: Line) -> dict[str, int]:
-    return {queue["queue"]: queue["waiting"] for queue in line.json("stats")["queues"]}
+    return {queue["queue"]: queue["waiting"] for queue in line.stats()["queues"]}
 
 
 def test_arguments_are_set_as_json_or_text(died: Line) -> None:

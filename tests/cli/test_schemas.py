@@ -14,7 +14,7 @@ from tests.cli.test_workers import Crew
 
 def documents(line: Line) -> list[dict[str, Any]]:
     """Let everything happen once, and return every document on the way."""
-    found = [line.json("stats"), line.json("doctor"), line.json("dead", "list"), line.json("dead", "groups")]
+    found = [line.stats(), line.json("doctor"), line.json("dead", "list"), line.json("dead", "groups")]
     found.append(line.json("enqueue", "-A", APP, "add", "1", "--dedupe-key", "k"))
     found.append(line.json("enqueue", "-A", APP, "add", "1", "--dedupe-key", "k"))
     found.append(line.json("enqueue", "-A", APP, "tests.greet", "Ada", "--count", "3"))
@@ -27,7 +27,7 @@ def documents(line: Line) -> list[dict[str, Any]]:
     found.append(line.json("job", "show", dead))
     line.work()
     line.enqueue("tests.fail", "y", "--dedupe-key", "d")
-    found += [line.json("stats"), line.json("queue", "list"), line.json("lua", "list")]
+    found += [line.stats(), line.json("queue", "list"), line.json("lua", "list")]
     found.append(line.json("queue", "limit", "math", "--rate", "5/m", "--concurrency", "off"))
     found += [line.json("job", "show", dead), line.json("dead", "show", dead)]
     found += [line.json("dead", "list"), line.json("dead", "groups")]

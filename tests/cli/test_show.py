@@ -1,5 +1,8 @@
 """Tables, numbers, ages, and text of others."""
 
+import io
+import json
+
 import click
 import pytest
 
@@ -125,3 +128,73 @@ def test_documents_are_harmless_on_a_terminal(capsys: pytest.CaptureFixture[str]
         "n": 1,
     }
     assert show.clean(out.replace("\n", "")) == out.replace("\n", "")
+
+
+class Screen(io.StringIO):
+    """A terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(1.9, False), (2.1, True)])
+def test_progress_is_shown_once_it_takes_two_seconds(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, shown: bool
+) -> None:
+    now, screen = [0.0], Screen()
+    monkeypatch.setattr(show, "monotonic", lambda: now[0])
+    monkeypatch.setattr("sys.stderr", screen)
+
+    with show.progress(100, "replayed") as advance:
+        advance(10)
+        assert screen.getvalue() == ""
+        now[0] = seconds
+        advance(50)
+        advance(100)
+
+    assert ("replayed" in screen.getvalue() and "100%" in screen.getvalue()) is shown
+
+
+def test_no_progress_off_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, screen = [0.0], io.StringIO()
+    monkeypatch.setattr(show, "monotonic", lambda: now[0])
+    monkeypatch.setattr("sys.stderr", screen)
+
+    with show.progress(100, "replayed") as advance:
+        now[0] = 9.0
+        advance(50)
+
+    assert screen.getvalue() == ""
+
+
+def test_a_line_of_json_is_plain_ascii_and_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"a": "é\x7f\u2028\U0001f600\x1b\u202e", "b": ["\\u0041", 'q"']}
+
+    show.ascii_line(json.dumps(value, ensure_ascii=False).encode())
+
+    text = capsys.readouterr().out
+    assert text.isascii()
+    assert text.rstrip("\n").isprintable()
+    assert json.loads(text) == value
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [([], ""), ([0, 0], "▁▁"), ([0, 1, 2, 7], "▁▂▃█"), ([0.001, 7000], "▂█"), ([3, 3], "██")],
+)
+def test_sparklines(values: list[float], shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), "utf-8"))
+
+    assert show.sparkline(values) == shown
+
+
+def test_sparklines_where_only_ascii_can_be_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), "ascii"))
+
+    assert show.sparkline([0, 1, 7]) == "_.@"
+
+
+def test_last_column_in_colour() -> None:
+    table = show.Table("NAME", "HEALTH", gap=" ", tints={"critical": "red"})
+
+    assert table.lines([("a", "ok"), ("bb", "critical")])[1:] == ["a    ok", "bb   \x1b[31mcritical\x1b[0m"]

@@ -9,7 +9,7 @@ import redis
 
 from streamjobs.client import Connections, faults
 from streamjobs.core.errors import OutcomeUnknown, Rejected, StreamJobsError, Unavailable
-from streamjobs.protocol.calls import Request
+from streamjobs.protocol.calls import Command, Request
 from tests.client.peers import CUT, OK, SILENCE, Answer, Last, Peer
 from tests.client.words import command
 
@@ -264,6 +264,33 @@ def test_tls_at_a_plain_port_is_suspected(error: Exception) -> None:
     assert str(faults.unconnected(error, "rediss://host")).endswith("; does it speak TLS at this port?")
     assert "TLS" not in str(faults.unconnected(error, "redis://host"))
     assert "TLS" not in str(faults.unconnected(ConnectionRefusedError(111, "refused"), "rediss://host"))
+
+
+def unreadable(raw: bytes) -> int:
+    """Decode as a request does that expects a number."""
+    return int(raw)
+
+
+def listed(raw: bytes) -> object:
+    """Decode as a request does that expects a list."""
+    return raw[1][0]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("decode", [unreadable, listed])
+def test_reply_of_another_kind_is_refused_and_not_shown(
+    calls: Callable[[str], Caller], decode: Callable[[bytes], object]
+) -> None:
+    """What somebody else wrote in the place of what we read, or a later version of ours; the line is in step."""
+    with Peer([OK, b"$6\r\ns3cret\r\n", b":5\r\n"]) as peer:
+        caller = calls(peer.url)
+
+        error, number = caller.run_all(Command(["GET", "k"], decode), command("INCR", "n"))
+
+    assert isinstance(error, Rejected)
+    assert error.word == "REPLY"
+    assert "answers GET with something else than it should" in str(error)
+    assert "s3cret" not in str(error)
+    assert number == 5
 
 
 async def test_cancelled_call_drops_its_connection() -> None:

@@ -42,6 +42,9 @@ from tests.faults.recorder import Recorder, watch_calls
 RETRY_S = 0.1
 """After this long a failed run is repeated."""
 
+MANY_CRASHES = 100
+"""Of jobs whose workers are killed from outside: that is not to end them."""
+
 JOURNAL = "journal"
 
 Note = Callable[..., None]
@@ -68,12 +71,12 @@ class Stage:
         return not self.started(n)
 
     @contextmanager
-    def playing(self, ctx: Context[Any], n: int) -> Iterator[None]:
-        """Note the start of a handler, its effect, and its end."""
+    def playing(self, ctx: Context[Any], n: int, *lanes: str) -> Iterator[None]:
+        """Note the start of a handler, which limits are to hold for it, its effect, and its end."""
         self.note("S", n, f"{ctx.deliveries}/{ctx.attempt}")
         word = "F"
         try:
-            with self.recorder.run() as effect:
+            with self.recorder.run(*lanes) as effect:
                 yield
                 effect("done")
             word = "E"
@@ -152,6 +155,14 @@ def _add_failing_kinds(app: StreamJobs, stage: Stage) -> None:
             if ctx.attempt <= fails:
                 raise Temporary(after=RETRY_S)
 
+    @app.job(name="often", retry=Retry(max_crashes=MANY_CRASHES))
+    async def often(ctx: Context[Any], n: int, fails: int) -> None:
+        """As `flaky`, wherever kills come from outside, and slower."""
+        with stage.playing(ctx, n):
+            await asyncio.sleep(0.05)
+            if ctx.attempt <= fails:
+                raise Temporary(after=RETRY_S)
+
     @app.job(name="ends")
     async def ends(ctx: Context[Any], n: int, how: str, then_s: float = 0.01, first_s: float = 0.0) -> None:
         """End as said after `first_s` in the first run, and well after `then_s` in any other."""
@@ -199,15 +210,18 @@ def _add_poison(app: StreamJobs, stage: Stage) -> None:
 
 
 def _add_limited(app: StreamJobs, stage: Stage) -> None:
-    @app.job(name="keyed", concurrency=[Concurrency(1, key="key"), Concurrency(4)])
-    async def keyed(ctx: Context[Any], n: int, key: int, s: float = 0.01) -> None:
-        with stage.playing(ctx, n):
-            await asyncio.sleep(s)
+    often = Retry(max_crashes=MANY_CRASHES)
 
-    @app.job(name="rated", rate=Rate(100, burst=10))
+    @app.job(name="keyed", retry=often, concurrency=[Concurrency(1, key="key"), Concurrency(4)])
+    async def keyed(ctx: Context[Any], n: int, key: int, s: float = 0.01, then_s: float | None = None) -> None:
+        """Run for `s`, and in any run but the first for `then_s`, if that is given."""
+        runs_s = s if then_s is None or stage.is_new(n) else then_s
+        with stage.playing(ctx, n, f"key {key}", "keyed"):
+            await asyncio.sleep(runs_s)
+
+    @app.job(name="rated", retry=often, rate=Rate(100, burst=10))
     async def rated(ctx: Context[Any], n: int) -> None:
-        stage.note("T", n, time.monotonic_ns() // 1000)
-        with stage.playing(ctx, n):
+        with stage.playing(ctx, n, "rated"):
             await asyncio.sleep(0.005)
 
     @app.job(name="rate_limited", retry=Retry(max_attempts=3))
@@ -216,6 +230,16 @@ def _add_limited(app: StreamJobs, stage: Stage) -> None:
         with stage.playing(ctx, n):
             if stage.started(n) <= times:
                 raise RateLimited(after=after)
+
+
+def add_beat(app: StreamJobs, stage: Stage) -> None:
+    """Let there be a cron, with a slot each second."""
+
+    @app.every(1, name="beat", catch_up="all")
+    @app.job(name="beat")
+    async def beat(ctx: Context[Any]) -> None:
+        with stage.playing(ctx, 0):
+            pass
 
 
 async def _held(app: StreamJobs) -> int:
@@ -239,7 +263,10 @@ def work(url: str, namespace: str, folder: str, options: str) -> int:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
     given = msgspec.json.decode(options, type=dict[str, Any])
     recorder = Recorder(Path(folder), "worker")
-    app = make_app(url, namespace, Stage(Path(folder), recorder))
+    stage = Stage(Path(folder), recorder)
+    app = make_app(url, namespace, stage)
+    if given.pop("beat", False):
+        add_beat(app, stage)
     app.connections = Connections(url, reply_s=given.pop("reply_s"))
     with watch_calls(recorder):
         return app.run_worker(**given)

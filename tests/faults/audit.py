@@ -11,10 +11,12 @@ from streamjobs.core.errors import StreamJobsError
 from streamjobs.operate.jobs import read_meta
 from streamjobs.protocol import views
 from streamjobs.protocol.calls import Command
-from streamjobs.protocol.keys import EXPIRING, GROUP, QueueKeys, describe
+from streamjobs.protocol.keys import EXPIRING, GROUP, PARKED, RELEASED, QueueKeys, describe
 from tests.faults.history import digest
 
 PAGE = 1000
+_PLACES = {RELEASED: "waiting", PARKED: "parked"}
+"""Where a claim is that lies under one of these consumers: no worker has it."""
 
 
 class Live(msgspec.Struct, frozen=True):
@@ -22,10 +24,13 @@ class Live(msgspec.Struct, frozen=True):
 
     job: str
     place: str
-    """waiting, running, scheduled or retries; orphaned for an entry that nobody will ever be given."""
+    """waiting, parked (in a lane of a limit), running, scheduled or retries; orphaned for an entry that nobody will
+    ever be given."""
     kind: str
     body: str
-    """Hash of its arguments."""
+    """Hash of its arguments; of those that it was made with, where newer ones have come."""
+    cron: str = ""
+    """The cron that made it."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -85,7 +90,7 @@ class _Queue:
         keys = self._keys
         pending = dict(self._pending())
         released = {entry.decode() for entry in self._ask("SMEMBERS", keys.released)}
-        self._stream(pending, released)
+        self._stream(pending)
         self._scheduled()
         dead = dict(self._dead())
         self._into.totals[keys.tag] = {name: int(n) for name, n in self._server.run(views.table(keys.totals)).items()}
@@ -98,24 +103,28 @@ class _Queue:
         self._left("suspects that are not there", set(self._table(keys.suspects)) - set(self._local))
         moved = {job: entry for job, entry in self._table(keys.moved).items() if self._local.get(entry) != job}
         self._left("moved jobs that are not there", set(moved))
+        there = {live.job for live in self._into.live}
+        replaced = {field.removesuffix("+") for field in self._table(keys.latest)}
+        self._left("arguments of jobs that are not there", {job for job in replaced if keys.job_id(job) not in there})
         ids = set(self._table(keys.dead_ids).items())
         self._left("dead ids without their row, or rows without their id", ids ^ set(dead.items()))
         self._left("ids", set(range(self._server.run(views.length(keys.ids)))))
 
-    def _stream(self, pending: dict[str, str], released: set[str]) -> None:
+    def _stream(self, pending: dict[str, str]) -> None:
         last = "0-0"
         groups = self._try(views.groups(self._keys))
         if groups is not None:
             last = groups.last_delivered
         for entry, fields in self._rows(self._keys.stream):
-            local = read_meta(fields.get(b"meta", b"")).id or entry
-            self._local[entry] = local
+            meta = read_meta(fields.get(b"meta", b""))
+            self._local[entry] = local = meta.id or entry
             place = "waiting"
             if entry in pending:
-                place = "waiting" if entry in released else "running"
+                place = _PLACES.get(pending[entry], "running")
             elif _order(entry) <= _order(last):
                 place = "orphaned"
-            self._add(local, place, fields.get(b"kind", b""), fields.get(b"body", b""))
+            cron = (meta.headers or {}).get("cron", "")
+            self._add(local, place, fields.get(b"kind", b""), fields.get(b"body", b""), cron)
 
     def _scheduled(self) -> None:
         keys = self._keys
@@ -126,8 +135,9 @@ class _Queue:
                 sizes, _, rest = bodies.pop(local, "0:0:").partition(":")
                 length, _, text = rest.partition(":")
                 raw = text.encode("utf-8", "surrogateescape")
-                kind = int(sizes)
-                self._add(local, place, raw[:kind], raw[kind : kind + int(length)])
+                kind, end = int(sizes), int(sizes) + int(length)
+                cron = (read_meta(raw[end:]).headers or {}).get("cron", "")
+                self._add(local, place, raw[:kind], raw[kind:end], cron)
         self._left("envelopes that are not scheduled", set(bodies))
 
     def _dead(self) -> Iterator[tuple[str, str]]:
@@ -143,9 +153,9 @@ class _Queue:
             )  # fmt: skip
             yield local, entry
 
-    def _add(self, local: str, place: str, kind: bytes, body: bytes) -> None:
+    def _add(self, local: str, place: str, kind: bytes, body: bytes, cron: str) -> None:
         job = self._keys.job_id(local)
-        self._into.live.append(Live(job, place, kind.decode("utf-8", "replace"), digest(body)))
+        self._into.live.append(Live(job, place, kind.decode("utf-8", "replace"), digest(body), cron))
 
     def _left(self, what: str, found: "set[Any]") -> None:
         if found:

@@ -2,18 +2,20 @@
 
 The invariants, by the names that findings carry:
 
-    I1   nothing accepted is lost            I12  dedupe keys hold, and only as long as they should
-    I1b  the dead are visible                I13  a batch has an outcome per item, and its order
-    I2   nothing is invented or changed      I14  no start beside a healthy worker's run
-    I3   failed means not there              I15  what a dead process ran starts again in time
-    I4   one call, one job                   I16  nothing is stuck; work goes on after a fault
-    I5   nothing stale counts but a success  I17  who was told to stop starts nothing, and leaves
-    I6   one live copy                       I18  nothing is left over
-    I7   attempts and crashes are bounded    I19  the counters add up, and are those that were seen
-    I8   nothing starts early                I20  a replay takes one death
-    I9   what was sent is what happened      I21  old code buries nothing new
-    I10  promoted once                       I22  no effect without a start
-    I11  an end is final
+    I1   nothing accepted is lost            I13  a batch has an outcome per item, and its order
+    I1b  the dead are visible                I14  no start beside a healthy worker's run
+    I2   nothing is invented or changed      I15  what a dead process ran starts again in time
+    I3   failed means not there              I16  nothing is stuck; work goes on after a fault
+    I4   one call, one job                   I17  who was told to stop starts nothing, and leaves
+    I5   nothing stale counts but a success  I18  nothing is left over
+    I6   one live copy                       I19  the counters add up, and are those that were seen
+    I7   attempts and crashes are bounded    I20  a replay takes one death
+    I8   nothing starts early                I21  old code buries nothing new
+    I9   what was sent is what happened      I22  no effect without a start
+    I10  promoted once                       I23  no more run at once than a limit allows
+    I11  an end is final                     I24  no more start in a time than a rate allows
+    I12  dedupe keys hold as long as they    I25  each slot of a cron is one job, and none is early
+         should; the newest arguments win    I26  a recorded effect is not had again
 
 A success may come from whoever ran the job, as long as the entry is there; later ones are LOST and
 counted. Jobs that run twice are a number of the report, never a finding. What concerns a job that was
@@ -28,7 +30,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from tests.faults import judge_calls, judge_jobs, judge_runs
+from tests.faults import judge_calls, judge_flow, judge_jobs, judge_keys, judge_repeats, judge_runs
 from tests.faults.audit import Snapshot
 from tests.faults.history import History
 from tests.faults.rules import Evidence, Finding, Rules
@@ -60,6 +62,10 @@ class Report(msgspec.Struct, frozen=True):
     """Started after their end by a worker that had claimed them before."""
     refused: int
     """Moves that the fence refused."""
+    duplicates_refused: int
+    """Enqueues whose dedupe key another job held."""
+    limited: int
+    """How often a job had to wait for a limit."""
     unknown: int
     """Enqueues whose outcome nobody learnt."""
     unsure: int
@@ -121,7 +127,8 @@ def _judge(evidence: Evidence) -> Iterator[Finding]:
     yield from judge_calls.judge(evidence)
     for story in evidence.stories.jobs.values():
         yield from judge_jobs.judge(story, evidence)
-    yield from judge_runs.judge(evidence)
+    for rest in (judge_keys, judge_runs, judge_flow, judge_repeats):
+        yield from rest.judge(evidence)
 
 
 def _excused(finding: Finding, evidence: Evidence) -> bool:
@@ -155,6 +162,8 @@ def _report(evidence: Evidence, findings: list[Finding]) -> Report:
         duplicated=count["duplicated"],
         late_starts=count["late"],
         refused=count["refused"],
+        duplicates_refused=sum(fate.answer is not None and fate.answer.duplicate for fate in stories.fates),
+        limited=count["limited"],
         unknown=sum(fate.outcome == "unknown" for fate in stories.fates),
         unsure=count["unsure"],
         reclaimed=count["reclaimed"],
@@ -168,6 +177,7 @@ def _count(story: Story, count: Counter[str], evidence: Evidence) -> None:
     """Add what a job contributes to the numbers of a report."""
     count["jobs"] += story.fate is not None
     count["starts"] += len(story.runs)
+    count["limited"] += len(story.parked)
     for move in story.moves:
         count["unsure"] += move.word == "UNSURE"
         count["refused"] += move.word in ("LOST", "CANCELLED")

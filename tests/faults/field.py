@@ -180,10 +180,6 @@ class Field:
         rows = [line.split(" ") for line in self._journal.read_text().splitlines()]
         return [Entry(word, int(n), int(pid), detail) for word, n, pid, detail in rows]
 
-    def note(self, word: str, n: int, detail: object) -> None:
-        """Write a line of the test's own into the journal, behind what has happened so far."""
-        self._stage.note(word, n, detail)
-
     def counted(self, name: str) -> int:
         """Return what the counters of all minutes say, such as `done:nap`."""
         with self.server.client() as client:

@@ -39,6 +39,10 @@ class Called(_Event, frozen=True, tag="call"):
     """An instant of the server's clock; wins over the delay."""
     key: str = ""
     """Its dedupe key."""
+    mode: str = ""
+    """Until when the key is held: `started`, `latest`, else until the job is done."""
+    window_ms: int = 0
+    """Or for so long."""
     batch: int = 0
 
 
@@ -66,6 +70,11 @@ class Started(_Event, frozen=True, tag="start"):
     """When its worker had the claim; 0 for not known."""
     server_ms: int = 0
     """The server's time, where it was asked for."""
+    lanes: tuple[str, ...] = ()
+    """What it takes a place of, or a token, as the handler says: the name of a limit, and behind a space its key."""
+    cron: str = ""
+    """Whose slot it is for, if a cron's."""
+    slot_ms: int = 0
 
 
 class Did(_Event, frozen=True, tag="effect"):
@@ -73,6 +82,16 @@ class Did(_Event, frozen=True, tag="effect"):
 
     run: int
     what: str = ""
+
+
+class Guarded(_Event, frozen=True, tag="guarded"):
+    """A step of a run with an effect that `ctx.once` guards: about to ask for it, having it, told that it is kept."""
+
+    run: int
+    effect: str
+    step: Literal["asks", "has", "kept"]
+    first: bool = False
+    """Recorded before it is had, so that it is never had twice."""
 
 
 Outcome = Literal["ok", "error", "permanent", "snooze", "rate_limited", "cancel", "cancelled"]
@@ -139,7 +158,20 @@ class Loss(_Event, frozen=True, tag="loss"):
 
 
 Event: TypeAlias = (
-    Began | Called | Answered | Started | Did | Ended | Settled | Working | Stopping | Signalled | Died | Fault | Loss
+    Began
+    | Called
+    | Answered
+    | Started
+    | Did
+    | Guarded
+    | Ended
+    | Settled
+    | Working
+    | Stopping
+    | Signalled
+    | Died
+    | Fault
+    | Loss
 )
 
 

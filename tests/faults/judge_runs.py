@@ -102,6 +102,10 @@ def recovered_in_time(evidence: Evidence) -> Iterator[Finding]:
         return
     bound = rules.lease_s + rules.sweep_s + rules.slack_s
     for recovery, run, following in recoveries(evidence):
+        waits = evidence.stories.jobs[recovery.job].parked
+        if any(run.start.at < at < following.start.at for at in waits):
+            # It was taken over, and then had to wait for a limit.
+            continue
         suspect = following.start.deliveries > 2 or following.start.attempt > 2
         most = bound + (rules.alone_s if suspect else 0.0)
         if recovery.seconds > most:
@@ -214,6 +218,7 @@ def counters(evidence: Evidence) -> Iterator[Finding]:
 def _seen(evidence: Evidence) -> tuple[Counter[str], Counter[str]]:
     """Count what surely happened, and what may have besides, by the names of the counters."""
     sure: Counter[str] = Counter(dict.fromkeys(["enqueued", *COUNTED.values()], 0))
+    sure["enqueued"] += sum(bool(story.follows or story.cron) for story in evidence.stories.jobs.values())
     unsure: Counter[str] = Counter()
     for fate in evidence.stories.fates:
         answer = fate.answer

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 from streamjobs.core.errors import OutcomeUnknown, StreamJobsError
 from streamjobs.protocol.calls import Call, Word
+from streamjobs.protocol.lanes import GO, Admission
+from streamjobs.protocol.leases import Begun
 from tests.faults.history import Settled
 
 
@@ -29,7 +31,7 @@ def settled(call: Call[Any], reply: Any, sent: float, at: float) -> Iterator[Set
 
 
 def is_watched(request: object) -> bool:
-    """Say whether a request is a call that moves jobs which are there already, or keeps a claim."""
+    """Say whether a request is a call that moves jobs which are there already, or keeps or starts a claim."""
     return isinstance(request, Call) and request.script in _ITEMS
 
 
@@ -38,7 +40,12 @@ def _word(reply: Any, index: int) -> str:
         return "UNSURE"
     if isinstance(reply, Mapping):
         return str(reply.get(index, "OK"))
-    return str(reply[index])
+    if isinstance(reply, Admission):
+        return "OK" if reply.words[index] == GO else reply.words[index]
+    word = reply[index]
+    if word is None or isinstance(word, Begun):
+        return "OK" if word else "LOST"
+    return str(word)
 
 
 def _tag(key: str) -> str:
@@ -76,6 +83,13 @@ def _rows(args: Sequence[Word], at: int, width: int) -> Iterator[Sequence[Word]]
     yield from (args[place : place + width] for place in range(at, len(args), width))
 
 
+def _admitted(args: Sequence[Word]) -> Iterator[Item]:
+    at = 3 + 2 * int(args[2])
+    while at < len(args):
+        yield _item("", *args[at : at + 2])
+        at += 6 + int(args[at + 5])
+
+
 def _postponed(args: Sequence[Word]) -> Iterator[Item]:
     return (_item(row[2], row[0], row[1], row[3]) for row in _groups(args, 2, 6))
 
@@ -88,6 +102,8 @@ _ITEMS: dict[str, Callable[[Sequence[Word]], Iterator[Item]]] = {
     "cancel": lambda args: (_item(*row[:3]) for row in _rows(args, 3, 7)),
     "release": lambda args: (_item("", *row[:2]) for row in _rows(args, 2, 4)),
     "renew": lambda args: (_item(row[2], *row[:2]) for row in _rows(args, 1, 4)),
+    "start": lambda args: (_item(row[2], *row[:2]) for row in _rows(args, 1, 4)),
+    "admit": _admitted,
     "suspect": lambda args: (_item("", *row[:2]) for row in _rows(args, 2, 3)),
     "replay": lambda args: (_item(row[1], "") for row in _rows(args, 1, 7)),
     "purge": lambda args: (_item(row[1], "") for row in _rows(args, 1, 3)),

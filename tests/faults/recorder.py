@@ -10,13 +10,15 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 from streamjobs import (
     Cancel,
+    Context,
     OutcomeUnknown,
     Permanent,
     RateLimited,
@@ -30,6 +32,7 @@ from streamjobs import (
 from streamjobs.client import Connections
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.sync import SyncExecutor
+from streamjobs.core.dedupe import mode_name
 from streamjobs.core.job import Job
 from streamjobs.handle import Handle
 from streamjobs.protocol.upkeep import server_time
@@ -46,6 +49,7 @@ from tests.faults.history import (
     Ended,
     Event,
     Fault,
+    Guarded,
     Loss,
     Outcome,
     Settled,
@@ -91,7 +95,7 @@ class Recorder:
         calls = [
             Called(
                 monotonic(), next(self._calls), job.kind, job.queue, digest(job.body),
-                job.delay_ms, job.at_ms, job.meta.dedupe_key, number,
+                job.delay_ms, job.at_ms, job.meta.dedupe_key, mode_name(job.meta), job.meta.dedupe_window_ms, number,
             )
             for job in jobs
         ]  # fmt: skip
@@ -133,32 +137,30 @@ class Recorder:
     # Handlers.
 
     @contextmanager
-    def run(self) -> Iterator[Callable[[str], None]]:
-        """Note the start and the end of a handler; what it yields notes an effect."""
+    def run(self, *lanes: str) -> Iterator["Witness"]:
+        """Note the start and the end of a handler, and which limits are to hold for it."""
         number = next(self._runs)
-
-        def effect(what: str) -> None:
-            self.note(Did(monotonic(), number, what))
-
-        self.note(self._start(number))
+        self.note(self._start(number, lanes))
         outcome: Outcome = "ok"
         try:
-            yield effect
+            yield Witness(self, number)
         except BaseException as error:
             outcome = _outcome(error)
             raise
         finally:
             self.note(Ended(monotonic(), number, outcome))
 
-    def _start(self, number: int) -> Started:
+    def _start(self, number: int, lanes: tuple[str, ...]) -> Started:
         execution = context.current.get()
         assert execution is not None, "no job runs here"
         claim = execution.claim
         server_ms = self._clock.sync().run(server_time()) if self._clock else 0
+        headers = execution.meta.headers or {}
+        slot = datetime.fromisoformat(headers["cron-slot"]).timestamp() if "cron-slot" in headers else 0.0
         return Started(
             monotonic(), number, execution.job_id, execution.kind, digest(claim.body),
             execution.queue.keys.job_id(claim.entry.decode()), claim.deliveries, execution.attempt,
-            execution.read_at, server_ms,
+            execution.read_at, server_ms, lanes, headers.get("cron", ""), round(slot * 1000),
         )  # fmt: skip
 
     # The harness.
@@ -184,6 +186,31 @@ class Recorder:
     def loss(self, since: float, why: str) -> None:
         """Note that what was acknowledged from `since` until now may be lost, and rightly so."""
         self.note(Loss(monotonic(), since, why))
+
+
+class Witness:
+    """What a handler tells of its run."""
+
+    def __init__(self, recorder: Recorder, run: int) -> None:
+        self._recorder, self._run = recorder, run
+
+    def __call__(self, what: str) -> None:
+        """Note an effect."""
+        self._recorder.note(Did(monotonic(), self._run, what))
+
+    async def once(self, ctx: Context[Any], effect: str, *, first: bool = False, lasting_s: float = 0.0) -> None:
+        """Have a guarded effect, if it is still to be had; one of which nobody knows is not had again with `first`."""
+
+        def note(step: Literal["asks", "has", "kept"]) -> None:
+            self._recorder.note(Guarded(monotonic(), self._run, effect, step, first))
+
+        note("asks")
+        async with ctx.once(effect, first=first, if_unsure="skip" if first else None) as found:
+            if found.needed:
+                note("has")
+                await asyncio.sleep(lasting_s)
+        if found.needed:
+            note("kept")
 
 
 def _answer(at: float, call: int, result: Result) -> Answered:

@@ -2,7 +2,9 @@
 
 import msgspec
 
+from tests.faults import clock
 from tests.faults.audit import Live, Row, Snapshot
+from tests.faults.history import Fault
 from tests.faults.stories import Stories, Story
 
 PEACEFUL = ("SIGTERM", "SIGINT")
@@ -15,11 +17,24 @@ class Limits(msgspec.Struct, frozen=True):
     max_crashes: int = 3
 
 
+class Pace(msgspec.Struct, frozen=True):
+    """In any time t at most t * per_s + burst starts."""
+
+    per_s: float
+    burst: int
+
+
 class Rules(msgspec.Struct, frozen=True):
     """The settings of a run. Times that are None are not judged."""
 
     limits: dict[str, Limits] = {}
     """Per kind; for others the defaults."""
+    places: dict[str, int] = {}
+    """How many runs at once each limit allows, for each of its keys, by the name that handlers give it."""
+    paces: dict[str, Pace] = {}
+    """How many starts in a time, likewise."""
+    slots_s: dict[str, float] = {}
+    """How far apart the slots are of each cron that leaves none out."""
     lease_s: float | None = None
     sweep_s: float = 0.0
     slack_s: float = 1.0
@@ -65,6 +80,8 @@ class Evidence:
 
     def __init__(self, stories: Stories, snapshot: Snapshot, rules: Rules) -> None:
         self.stories, self.snapshot, self.rules = stories, snapshot, rules
+        self.jumps: list[Fault] = []
+        """When the server's clock was set; known once the calls have been judged."""
         self.live: dict[str, list[Live]] = {}
         for live in snapshot.live:
             self.live.setdefault(live.job, []).append(live)
@@ -81,6 +98,16 @@ class Evidence:
         return signals or any(
             fault.pid in (0, pid) and fault.since <= until and since <= fault.at for fault in self.stories.faults
         )
+
+    def find_jumps(self) -> None:
+        """Find when the server's clock was set, now that each call has its job."""
+        if self.rules.steady_clock:
+            self.jumps = list(clock.jumps(self.stories.fates))
+            self.stories.faults += self.jumps
+
+    def steady(self, since: float, until: float) -> bool:
+        """Say whether the server's clock kept pace with ours all this time."""
+        return self.rules.steady_clock and not any(one.since <= until and since <= one.at for one in self.jumps)
 
     def touched(self, story: Story) -> bool:
         """Say whether something of a job was acknowledged in a time whose acknowledgements may be lost."""

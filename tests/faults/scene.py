@@ -14,6 +14,7 @@ from tests.faults.history import (
     Died,
     Ended,
     Event,
+    Guarded,
     History,
     Outcome,
     Process,
@@ -34,6 +35,8 @@ class Scene:
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self.ahead = 0.0
+        """By so many seconds the server's clock is."""
         self.processes: dict[str, Process] = {}
         self.live: list[Live] = []
         self.dead: list[Row] = []
@@ -74,7 +77,7 @@ class Scene:
 
     def new_id(self, prefix: str = "") -> str:
         """Return an id that the server would give now."""
-        return f"{QUEUE}:{prefix}{round(self.now * 1000)}-0"
+        return f"{QUEUE}:{prefix}{round((self.now + self.ahead) * 1000)}-0"
 
     def enqueue(self, body: str, **fields: Any) -> str:
         """Enqueue a job with success; return its id."""
@@ -82,6 +85,15 @@ class Scene:
         job = self.new_id("d" if fields.get("delay_ms") else "")
         self.answer(call, "ok", job)
         return job
+
+    def duplicate(self, job: str, body: str, **fields: Any) -> None:
+        """Enqueue what the key of a job refuses."""
+        self.answer(self.call(body, **fields), "ok", job, duplicate=True)
+
+    def follow(self) -> str:
+        """Let the server make a job that nobody is told of; return its id."""
+        self.totals["enqueued"] += 1
+        return self.new_id()
 
     def start(self, who: str, job: str, body: str, entry: str = "", **fields: Any) -> int:
         """Start a handler; return the number of the run."""
@@ -92,6 +104,11 @@ class Scene:
 
     def did(self, who: str, run: int) -> None:
         self.note(who, Did(self.now, run))
+
+    def guard(self, who: str, run: int, effect: str, *steps: Any, first: bool = False) -> None:
+        """Let a run take steps with a guarded effect."""
+        for step in steps:
+            self.note(who, Guarded(self.now, run, effect, step, first))
 
     def end(self, who: str, run: int, outcome: Outcome = "ok") -> None:
         self.note(who, Ended(self.now, run, outcome))

@@ -10,6 +10,7 @@ from tests.faults.history import (
     Ended,
     Event,
     Fault,
+    Guarded,
     History,
     Loss,
     Process,
@@ -24,6 +25,8 @@ ENDLESS = float("inf")
 POSTPONED = ("retry", "snooze")
 SETTLING = ("complete", *POSTPONED, "bury", "cancel", "release")
 """What a worker may do with a claim."""
+BESIDE = ("renew", "suspect", "start", "admit")
+"""What a worker says of a claim that it goes on with."""
 CANCELLED = ("OK", "WAITING", "RUNNING", "SCHEDULED")
 
 
@@ -48,6 +51,11 @@ class Fate:
     def answer(self) -> Answered | None:
         """The answer that names a job."""
         return next((answer for answer in self.answers if answer.outcome == "ok"), None)
+
+    @property
+    def settled_at(self) -> float:
+        """By when the server had surely done whatever it has done with it."""
+        return self.answers[-1].at if self.answer else ENDLESS
 
     def show(self) -> tuple[str, ...]:
         events: list[Event] = [self.called, *self.answers]
@@ -99,13 +107,22 @@ class Move:
 class Story:
     """All that happened to one job, each list in the order of time."""
 
-    __slots__ = ("fate", "job", "moves", "runs")
+    __slots__ = ("cron", "fate", "follows", "job", "moves", "runs")
 
     def __init__(self, job: str) -> None:
         self.job = job
         self.fate: Fate | None = None
+        self.follows = False
+        """Whether another job's end made it, with the arguments of its call."""
+        self.cron = ""
+        """The cron that made it; no call did then."""
         self.runs: list[Run] = []
         self.moves: list[Move] = []
+
+    @property
+    def parked(self) -> list[float]:
+        """When it was told to wait for a limit."""
+        return [move.event.at for move in self.moves if move.word == "PARKED"]
 
     def done(self, *names: str) -> list[Move]:
         """Return the moves of these names that surely happened."""
@@ -138,7 +155,7 @@ class Story:
 
     def moves_of(self, run: Run) -> list[Move]:
         """Return what its worker sent of a run."""
-        return [move for move in self.moves if move.event.move not in ("renew", "suspect") and self.run_of(move) is run]
+        return [move for move in self.moves if move.event.move not in BESIDE and self.run_of(move) is run]
 
     def answered(self, run: Run) -> bool:
         """Say whether it is known what the server made of a run's outcome."""
@@ -156,6 +173,10 @@ class Stories:
         self.history = history
         self.jobs: dict[str, Story] = {}
         self.fates: list[Fate] = []
+        self.latest: dict[tuple[str, str], list[Fate]] = {}
+        """The calls whose arguments replace older ones, by queue and key."""
+        self.guarded: dict[str, list[tuple[Run, Guarded]]] = {}
+        """What runs did with each guarded effect, run by run."""
         self.died: dict[Process, Died] = {}
         self.stopping: dict[Process, Stopping] = {}
         """Since when the last worker of a process has been stopping."""
@@ -193,7 +214,9 @@ class Stories:
         for event in process.events:
             if isinstance(event, Started):
                 run = runs[event.run] = Run(process, event)
-                self.story(event.job).runs.append(run)
+                story = self.story(event.job)
+                story.runs.append(run)
+                story.cron = event.cron
             elif isinstance(event, Ended):
                 runs[event.run].end = event
             elif isinstance(event, Settled):
@@ -204,10 +227,14 @@ class Stories:
             elif isinstance(event, Called):
                 fate = calls[event.call] = Fate(process, event)
                 self.fates.append(fate)
+                if event.mode == "latest":
+                    self.latest.setdefault((event.queue, event.key), []).append(fate)
             elif isinstance(event, Answered):
                 calls[event.call].answers.append(event)
             elif isinstance(event, Did):
                 runs[event.run].effects += 1
+            elif isinstance(event, Guarded):
+                self.guarded.setdefault(event.effect, []).append((runs[event.run], event))
             else:
                 self._rarer(process, event)
 

@@ -3,19 +3,17 @@
 from pathlib import Path
 from time import process_time
 
+import msgspec
 import pytest
 
 from tests.faults import history
 from tests.faults.audit import Snapshot
 from tests.faults.checker import check
-from tests.faults.clean_history import clean
+from tests.faults.clean_history import RULES, clean
 from tests.faults.damages import Damage, lost, payload_changed
+from tests.faults.flow_damages import ALL
 from tests.faults.history import Fault, Loss, Settled, Signalled
-from tests.faults.more_damages import ALL
-from tests.faults.rules import Limits, Rules
-from tests.faults.scene import KIND, Scene
-
-RULES = Rules(limits={KIND: Limits(3, 3)}, lease_s=1.0, sweep_s=0.5, slack_s=0.2, heal_s=5.0, start_s=5.0, grace_s=2.0)
+from tests.faults.scene import Scene
 
 
 @pytest.fixture
@@ -27,8 +25,9 @@ def test_a_clean_history_passes_and_duplicates_are_a_number(scene: Scene) -> Non
     report = check(scene.history(), scene.snapshot(), RULES)
 
     assert report.violations == [], str(report)
-    assert (report.jobs, report.dead, report.cancelled, report.unknown) == (11, 1, 1, 1)
-    assert (report.duplicated, report.refused, report.crashed, report.reclaimed) == (2, 1, 1, 3)
+    assert (report.jobs, report.dead, report.cancelled, report.unknown) == (26, 1, 1, 1)
+    assert (report.duplicated, report.refused, report.crashed, report.reclaimed) == (5, 2, 3, 7)
+    assert (report.duplicates_refused, report.limited) == (7, 1)
     assert report.longest_recovery_s == pytest.approx(1.4, abs=0.1)
 
 
@@ -207,6 +206,141 @@ def test_the_wait_for_a_start_begins_anew_with_each_fault(scene: Scene) -> None:
     scene.note("harness", Fault(scene.now, scene.now - 3.9, "cut"))
     scene.wait(1.3)
     scene.live_through(job, "x", deliveries=2, attempt=2)
+
+    report = check(scene.history(), scene.snapshot(), RULES)
+
+    assert report.ok, str(report)
+
+
+def test_a_key_that_a_started_job_still_holds_is_found(scene: Scene) -> None:
+    job = scene.enqueue("x", key="begun", mode="started")
+    scene.live_through(job, "x", outcome="error")
+    scene.place(job, "retries", "x")
+    scene.holders["mail:begun"] = job
+
+    report = check(scene.history(), scene.snapshot(), msgspec.structs.replace(RULES, drained=False))
+
+    assert [(finding.invariant, finding.job) for finding in report.violations] == [("I12", job)]
+
+
+def test_who_died_may_have_said_that_it_starts(scene: Scene) -> None:
+    first, second = (scene.enqueue(body, key="soon", mode="started") for body in "xy")
+    scene.kill("worker-5")
+    scene.wait(1.2)
+    for job, body, deliveries in ((first, "x", 2), (second, "y", 1)):
+        scene.settle("worker-1", "start", job, deliveries=deliveries)
+        scene.live_through(job, body, deliveries=deliveries, attempt=deliveries)
+
+    report = check(scene.history(), scene.snapshot(), RULES)
+
+    assert report.ok, str(report)
+
+
+def test_newer_arguments_whose_call_never_learnt_its_outcome_may_have_come_or_not(scene: Scene) -> None:
+    job = scene.enqueue("x", key="n", mode="latest")
+    for body in "yz":
+        scene.answer(scene.call(body, key="n", mode="latest"), "unknown")
+    scene.live_through(job, "y")
+    scene.live_through(scene.enqueue("other", key="n", mode="latest"), "other")
+
+    report = check(scene.history(), scene.snapshot(), RULES)
+
+    assert report.ok, str(report)
+
+
+def test_a_job_whose_arguments_are_replaced_before_its_start_is_known_by_its_key(scene: Scene) -> None:
+    """One that nobody was told of, and then one that follows it: each is first seen with newer arguments."""
+    scene.answer(scene.call("x", key="n", mode="latest"), "unknown")
+    job = scene.follow()
+    scene.duplicate(job, "y", key="n", mode="latest")
+    run = scene.start("worker-1", job, "y")
+    scene.duplicate(job, "z", key="n", mode="latest")
+    scene.end("worker-1", run)
+    scene.settle("worker-1", "complete", job)
+    follower = scene.follow()
+    scene.duplicate(follower, "w", key="n", mode="latest")
+    scene.live_through(follower, "w")
+
+    report = check(scene.history(), scene.snapshot(), RULES)
+
+    assert report.ok, str(report)
+
+
+def test_limits_are_not_kept_over_a_loss_of_all_that_was_known(scene: Scene) -> None:
+    jobs = {body: scene.enqueue(body) for body in "wxyz"}
+    scene.live_through(jobs["w"], "w", lanes=("pace 1",))
+    run = scene.start("worker-1", jobs["x"], "x", lanes=("turn 1", "pace 1"))
+    scene.note("harness", Loss(scene.now, scene.now - 0.005, "the server lost its memory"))
+    for body in "yz":
+        scene.live_through(jobs[body], body, lanes=("turn 1", "pace 1"))
+    scene.end("worker-1", run)
+    scene.settle("worker-1", "complete", jobs["x"])
+
+    report = check(scene.history(), scene.snapshot(), RULES)
+
+    assert report.ok, str(report)
+
+
+def test_what_runs_on_after_its_job_is_gone_keeps_its_place_for_a_lease(scene: Scene) -> None:
+    jobs = {body: scene.enqueue(body) for body in "xyz"}
+    run = scene.start("worker-1", jobs["x"], "x", lanes=("turn 1",))
+    scene.operate("cancel", jobs["x"], "RUNNING")
+    scene.live_through(jobs["y"], "y", lanes=("turn 1",))
+    scene.wait(1.1)
+    scene.live_through(jobs["z"], "z", lanes=("turn 1",))
+    scene.end("worker-1", run, "cancelled")
+
+    report = check(scene.history(), scene.snapshot(), RULES)
+
+    assert [(finding.invariant, finding.job) for finding in report.violations] == [("I23", jobs["y"])]
+
+
+def _hurried(scene: Scene, seconds: float, *, set_by: float = 0.0) -> None:
+    """Let a delay, a window and a pace come to their ends so much too early by our clock."""
+    scene.live_through(scene.enqueue("window", key="hurried", window_ms=2000), "window")
+    delayed = scene.enqueue("delayed", delay_ms=2000)
+    paced = {str(n): scene.enqueue(str(n)) for n in range(3)}
+    for n in "01":
+        scene.live_through(paced[n], n, lanes=("pace 1",))
+    scene.wait(2 - seconds)
+    scene.ahead += set_by
+    scene.live_through(scene.enqueue("after", key="hurried", window_ms=2000), "after")
+    scene.live_through(delayed, "delayed", scene.new_id())
+    scene.live_through(paced["2"], "2", lanes=("pace 1",))
+    scene.totals["promoted"] += 1
+
+
+def test_where_the_servers_clock_is_set_nothing_is_early_for_it(scene: Scene) -> None:
+    _hurried(scene, 1.8)
+    assert check(scene.history(), scene.snapshot(), RULES).caught() == {"I8", "I12", "I24"}
+
+    scene = clean()
+    _hurried(scene, 1.8, set_by=1.8)
+    report = check(scene.history(), scene.snapshot(), RULES)
+
+    assert report.ok, str(report)
+
+
+def test_a_clock_that_is_set_right_little_by_little_keeps_time(scene: Scene) -> None:
+    for n in range(40):
+        scene.live_through(scene.enqueue(str(n)), str(n))
+        scene.wait(0.1)
+        scene.ahead += 0.0008
+    _hurried(scene, 0.015)
+
+    report = check(scene.history(), scene.snapshot(), RULES)
+
+    assert report.ok, str(report)
+
+
+def test_a_claim_that_waits_for_a_limit_is_not_late(scene: Scene) -> None:
+    job = scene.enqueue("x")
+    scene.start("worker-5", job, "x", lanes=("pace 1",))
+    scene.kill("worker-5")
+    scene.wait(1.2)
+    scene.settle("worker-1", "admit", "", job, deliveries=2, word="PARKED")
+    scene.wait(3)
+    scene.live_through(job, "x", deliveries=3, attempt=2, lanes=("pace 1",))
 
     report = check(scene.history(), scene.snapshot(), RULES)
 

@@ -8,9 +8,22 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from streamjobs import Context, Permanent, Retry, StreamJobs, WorkerOptions
+from streamjobs import (
+    Concurrency,
+    Context,
+    Latest,
+    Permanent,
+    Rate,
+    Retry,
+    StreamJobs,
+    UntilDone,
+    UntilStarted,
+    Window,
+    WorkerOptions,
+)
 from streamjobs.client.talk import talk
 from streamjobs.core.errors import OutcomeUnknown, Unavailable
 from streamjobs.core.job import Claim
@@ -18,15 +31,15 @@ from streamjobs.core.retry import Fixed
 from streamjobs.operate.replay import replay
 from streamjobs.operate.scan import Named
 from streamjobs.operate.selection import Selection
-from streamjobs.protocol import leases, letters, settle
+from streamjobs.protocol import lanes, leases, letters, settle
 from streamjobs.protocol.calls import Call, Command
 from streamjobs.protocol.keys import QueueKeys
 from tests.faults import history, moves
 from tests.faults.audit import audit
 from tests.faults.checker import Report, check
-from tests.faults.history import Settled, Stopping
+from tests.faults.history import Guarded, Settled, Started, Stopping
 from tests.faults.recorder import Recorder, watch_calls
-from tests.faults.rules import Limits, Rules
+from tests.faults.rules import Limits, Pace, Rules
 
 ROOT = Path(__file__).parents[2]
 FAILING = Retry(max_attempts=3, backoff=Fixed(0.01))
@@ -107,6 +120,39 @@ async def test_what_was_done_is_what_is_judged(app: StreamJobs, recorder: Record
     assert (report.jobs, report.done, report.dead, report.unknown, report.duplicated) == (29, 27, 2, 1, 0)
 
 
+async def test_what_flows_by_rules_is_seen_and_judged(real: StreamJobs, recorder: Recorder, tmp_path: Path) -> None:
+    going = asyncio.Event()
+
+    @real.job(name="flow", concurrency=Concurrency(1, key="turn"), rate=Rate(100, burst=10))
+    async def flow(ctx: Context[None], n: int, turn: int = 0) -> None:
+        with recorder.run(f"turn {turn}", "pace") as witness:
+            if turn == 0:
+                # One at a time: none comes upon another that is at it.
+                await witness.once(ctx, "letter")
+            await going.wait()
+
+    real.every(1, name="beat", catch_up="all", args={"n": 0})(real.kind("work"))
+    modes = {"latest": Latest(), "started": UntilStarted(), "window": Window(60), "done": UntilDone()}
+    calls = [flow.options(dedupe_key=name, dedupe=mode) for name, mode in modes.items()]
+    async with real.worker(options=BURST, burst=False):
+        for n in range(2):
+            await recorder.enqueue(real, [call.call(n * 10 + turn, turn) for turn, call in enumerate(calls)])
+        await recorder.enqueue(real, [flow.call(100 + n) for n in range(4)])
+        going.set()
+        # A slot, at the least.
+        await asyncio.sleep(1.1)
+    await run_all(real)
+
+    rules = msgspec.structs.replace(RULES, places={"turn": 1}, paces={"pace": Pace(100, 10)}, slots_s={"beat": 1.0})
+    report = judged(real, tmp_path, rules)
+    assert report.ok, str(report)
+    assert report.duplicates_refused >= 3
+    assert report.limited >= 3
+    told = [event for process in history.read(tmp_path) for event in process.events]
+    assert {event.cron for event in told if isinstance(event, Started)} == {"", "beat"}
+    assert [event.step for event in told if isinstance(event, Guarded)].count("has") == 1
+
+
 async def test_an_operators_moves_are_seen(app: StreamJobs, recorder: Recorder, tmp_path: Path) -> None:
     work, refuse = app.kind("work"), app.kind("refuse")
     cancelled, dead = await recorder.enqueue(app, [work.options(delay=60).call(1), refuse.call(2)])
@@ -133,14 +179,17 @@ async def test_what_is_left_on_the_server_is_seen(app: StreamJobs, recorder: Rec
     [handle] = await recorder.enqueue(app, [app.kind("work").options(delay=60).call(1)])
     executor = app.connections.sync()
     executor.run(Command(["HSET", keys.moved, "1-1", "2-2"], int))
+    executor.run(Command(["HSET", keys.latest, "3-3", "0 1:0:k", "3-3+", "0 1:2:k{}"], int))
     assert not isinstance(handle, Exception)
 
     report = judged(app, tmp_path)
 
-    found = {finding.invariant: finding for finding in report.violations}
-    assert found.keys() == {"I16", "I18"}, str(report)
-    assert found["I16"].job == handle.id
-    assert "1 moved jobs that are not there: 1-1" in found["I18"].text
+    stuck, *left = sorted(report.violations, key=lambda finding: finding.invariant)
+    assert (stuck.invariant, stuck.job) == ("I16", handle.id)
+    assert {finding.invariant for finding in left} == {"I18"}
+    whole = " ".join(finding.text for finding in left)
+    assert "1 moved jobs that are not there: 1-1" in whole
+    assert "1 arguments of jobs that are not there: 3-3" in whole
 
 
 async def test_an_entry_that_nobody_will_get_is_stuck(real: StreamJobs, recorder: Recorder, tmp_path: Path) -> None:
@@ -204,6 +253,21 @@ OWNER = settle.Ending(b"5-0", 2, "d4-0", "key", 1000, b"{}")
         (settle.cancel(KEYS, "me", [OWNER]), ["RUNNING"], [("d4-0", "5-0", 2, "RUNNING", 0)]),
         (leases.renew(KEYS, "me", [leases.Renewal(b"5-0", 2, "d4-0", "k")]), {}, [("d4-0", "5-0", 2, "OK", 0)]),
         (leases.release(KEYS, "me", 900, [leases.Giveback(b"5-0", 2, 1)]), {}, [("", "5-0", 2, "OK", 0)]),
+        (
+            leases.start(KEYS, "me", [leases.Start(b"5-0", 2, "d4-0", "k"), leases.Start(b"6-0", 1, "6-0")]),
+            [leases.Begun(), None],
+            [("d4-0", "5-0", 2, "OK", 0), ("6-0", "6-0", 1, "LOST", 0)],
+        ),
+        (
+            lanes.admit(
+                KEYS,
+                "me",
+                {"c:q": "3"},
+                [lanes.Entrant(b"5-0", 2, "1", ["c:k:a n 1", "c:q"]), lanes.Entrant(b"6-0", 1, "2", ["c:q"])],
+            ),
+            lanes.Admission(1, ["GO", "PARKED"]),
+            [("", "5-0", 2, "OK", 0), ("", "6-0", 1, "PARKED", 0)],
+        ),
         (leases.suspect(KEYS, "me", [Claim(b"5-0", b"a", b"", b"", 2)]), {}, [("", "5-0", 2, "OK", 0)]),
         (letters.replay(KEYS, [letters.Replay("9-0", "d4-0", b"{}")]), ["GONE"], [("d4-0", "", 0, "GONE", 0)]),
         (letters.purge(KEYS, [letters.Purge("9-0", "d4-0")]), ["OK"], [("d4-0", "", 0, "OK", 0)]),

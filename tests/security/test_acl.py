@@ -250,7 +250,11 @@ def test_who_looks_may_look(login: Login, server_url: str, namespace: str, role:
     Line(server_url, namespace).enqueue("tests.greet", "Ada")
     line = Line(login(RIGHTS[role]), namespace)
 
-    for words in (["stats"], ["queue", "list"], ["queue", "limit", "default"], ["cron", "list", "--all"]):
+    line("stats", exit=1)
+    for words in (
+        *(["queue", "list"], ["queue", "show", "default"], ["queue", "limit", "default"]),
+        *(["workers", "list"], ["cron", "list", "--all"]),
+    ):
         line(*words)
     findings = {one["check"]: one for one in line.json("doctor", "--role", role.value)["findings"]}
     assert findings["rights"]["level"] == "ok"
@@ -267,8 +271,11 @@ def test_an_operator_may_do_what_the_command_line_can(login: Login, server_url: 
     crons = Workers(admin)
     crons.start("a", NIGHTLY, HOURLY)
 
-    line("queue", "pause", "default")
-    line("queue", "resume", "default")
+    line("job", "list")
+    for words in (["pause"], ["resume"], ["show"], ["purge", "--yes", "--kind", "none"]):
+        line("queue", words[0], "default", *words[1:])
+    line("workers", "list")
+    line("workers", "prune")
     line("queue", "limit", "math", "--rate", "5/m", "--concurrency", "3", "--max-waiting", "100")
     line("queue", "limit", "math", "--reset")
     line("job", "show", later[0])
@@ -286,6 +293,7 @@ def test_an_operator_may_do_what_the_command_line_can(login: Login, server_url: 
     admin.work()
     line("dead", "purge", "--yes")
     assert line.json("dead", "list")["jobs"] == []
+    line("queue", "delete", "default", "--yes", "--force")
 
 
 @pytest.mark.parametrize(

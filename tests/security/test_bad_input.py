@@ -34,8 +34,9 @@ async def echo(value: Any = None) -> None: ...
 
 async def refused(app: StreamJobs, **call: Any) -> bool:
     """Enqueue; say whether it was refused. Any other error than ours comes through."""
+    send: Any = app.send
     try:
-        await app.send(**{"kind": "echo", **call})
+        await send(**{"kind": "echo", **call})
     except UsageError as error:
         said = str(error)
     else:

@@ -7,7 +7,7 @@ import pytest
 from streamjobs.core.cron import Cron, Due, Every, Turn
 from streamjobs.core.errors import Unavailable
 from streamjobs.core.job import Claim, Job
-from streamjobs.protocol import crons, effects, intake, leases, server, upkeep
+from streamjobs.protocol import config, crons, effects, intake, leases, letters, server, upkeep
 from tests.store.support import Store, death, delayed, ending, job, job_of, later
 
 
@@ -172,3 +172,37 @@ def test_cancel_purge_retire_and_lookup_go_on(real: Store, fill: Callable[[], No
     assert real.purge(ids[0]) == ["OK"]
     assert real.run(leases.retire(real.keys, ["a"])) == 1
     assert real.left() == set()
+
+
+def test_a_dead_job_that_is_to_begin_anew_is_refused_with_nothing_done(real: Store, fill: Callable[[], None]) -> None:
+    [claim] = real.started(1)
+    real.bury(death(claim))
+    one = job_of(claim)
+    rows = [(real.dead_entry(one), one)]
+    [word] = real.run(letters.promise(real.keys, "q", rows))
+    promised = letters.promised(word)
+    assert promised is not None
+    adoption = letters.Adoption(f"q:{one}", rows[0][0], promised, b"mail", b"{}", b"")
+    fill()
+
+    assert refused(lambda: real.run(letters.adopt(real.keys, [adoption]))) == "OOM"
+    assert refused(lambda: real.run(letters.restore(real.keys, [letters.Restore("1-0", {b"kind": b"mail"})]))) == "OOM"
+
+    assert (real.state(one), real.depth(), real.command("XLEN", real.keys.dead)) == ("dead", 0, 1)
+
+
+def test_dead_jobs_can_be_handed_over_purged_and_trimmed(real: Store, fill: Callable[[], None]) -> None:
+    claims = real.started(4)
+    real.bury(*(death(claim) for claim in claims))
+    first, second, third, _ = [job_of(claim) for claim in claims]
+    rows = [(real.dead_entry(one), one) for one in (first, second)]
+    real.run(config.declare(real.keys, config.KEEP_DEAD, "1"))
+    words = real.run(letters.promise(real.keys, "q", rows))
+    promised = [one for word in words if (one := letters.promised(word))]
+    fill()
+
+    items = [letters.Handover(*rows[0], promised[0], "q:9-0"), letters.Handover(*rows[1], promised[1], "")]
+    assert real.run(letters.handover(real.keys, items)) == ["OK", "OK"]
+    assert real.purge(third) == ["OK"]
+    assert real.run(letters.trim(real.keys)).deleted == 1
+    assert real.command("XLEN", real.keys.dead) == 1

@@ -35,6 +35,18 @@ def test_nothing_released_takes_nothing(store: Store) -> None:
     assert store.take("b") == []
 
 
+def test_what_is_no_entry_is_dropped_and_holds_nothing_up(store: Store) -> None:
+    """As somebody else may have added it."""
+    claims = store.started(2)
+    store.release(*claims, mark=1)
+    store.command("SADD", store.keys.released, "x", "", "1", "-", "9" * 50 + "-0", "1-1-1")
+
+    taken = store.take("b")
+
+    assert {one.entry for one in taken} == {claim.entry for claim in claims}
+    assert store.command("SCARD", store.keys.released) == 0
+
+
 def test_no_start_is_presumed(store: Store) -> None:
     claims = store.started(1)
     store.release(*claims, mark=1)

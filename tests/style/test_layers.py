@@ -10,7 +10,7 @@ import streamjobs
 from tests.style.sources import ROOT, files, shown, tree
 
 LAYERS = [
-    *"core protocol client worker producer operate handle queue senders kind decorators app metrics".split(),
+    *"core protocol client worker producer operate dead handle queue senders kind decorators app metrics".split(),
     "",
     "testing",
     "demo",

@@ -15,6 +15,7 @@ from prometheus_client import REGISTRY
 from streamjobs import (
     Concurrency,
     Context,
+    DeadLetters,
     Effect,
     Exponential,
     Fixed,
@@ -30,6 +31,7 @@ from streamjobs import (
     Retry,
     StreamJobs,
     StreamJobsError,
+    Thresholds,
     UntilDone,
     UntilStarted,
     Window,
@@ -64,8 +66,21 @@ async def slow(n: int) -> None: ...
 async def slower(n: int) -> None: ...
 
 
+async def dead_letters() -> None:
+    letters = app.queue("web", keep_dead=timedelta(days=30)).dead
+    assert_type(letters, DeadLetters)
+    page = await letters.page(kind="slow", where={"n": 1}, since=timedelta(hours=4), limit=10)
+    assert_type(page.jobs, list[JobStatus])
+    assert_type((await letters.groups(reason=["exhausted"]))[0].count, int)
+    assert_type(letters.replay_sync(arguments={"n": 2}, to="slow", rate=Rate(20), error="Timeout").left, dict[str, str])
+    assert_type((await letters.purge(ids=["web:1-0"])).done, int)
+    assert_type([line async for line in letters.export()], list[bytes])
+    await letters.purge(kinds="slow")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
 async def limit() -> None:
     queue = app.queue("web", rate=Rate(100), concurrency=50, max_waiting=10_000, when_full="wait")
+    app.queue("web", thresholds=Thresholds(oldest=(30, timedelta(minutes=2)), dead=None, waiting=10_000))
     app.queue("web", when_full="drop")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     await queue.limit(rate=Rate(50, key="n"), concurrency="off", kind="slow")
     await queue.limit(max_waiting="off")

@@ -84,7 +84,7 @@ def test_rules_can_be_for_one_queue() -> None:
     whole, one = rules(RIGHTS[Role.WORKER], "sj"), rules(RIGHTS[Role.WORKER], "sj", "mail")
 
     assert whole.endswith(" ~sj:* &sj:{*}:*")
-    assert one.endswith(" ~sj:queues ~sj:{mail}:* &sj:{mail}:*")
+    assert one.endswith(" ~sj:queues ~sj:worker:* ~sj:{mail}:* &sj:{mail}:*")
 
 
 @pytest.mark.parametrize("role", Role)

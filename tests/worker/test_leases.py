@@ -13,6 +13,7 @@ import pytest
 
 from streamjobs import Context, Fixed, JobCancelled, Retry, State, StreamJobs
 from streamjobs.protocol import settle
+from tests.worker.bench import Bench
 from tests.worker.support import FAST, WITHIN_S, Flag, Queue, drain, make_app, messages, within
 
 ROOT = Path(__file__).parents[2]
@@ -332,3 +333,31 @@ async def test_case_B4_a_deadline_and_a_lease_that_end_together_leave_one_job(ap
     assert started.count == 2
     assert queue.counts() == {"waiting": 0, "scheduled": 0, "retries": 0, "dead": 0}
     assert queue.totals()["done"] == 1
+
+
+async def test_a_place_goes_with_its_run_though_the_workers_own_sweep_has_raised_the_fence(
+    app: StreamJobs, queue: Queue
+) -> None:
+    started, go_on = Flag(), asyncio.Event()
+
+    @app.job(name="work", concurrency=1)
+    async def work() -> None:
+        started.raise_()
+        await go_on.wait()
+
+    queue.make_group()
+    await work.enqueue()
+    bench = Bench(app, queue)
+    bench.read()
+    await started.wait()
+    # It was frozen, and is the first to find that its job has been silent.
+    queue.silence(consumer=b"me")
+    assert len(bench.take_over()) == 1
+    go_on.set()
+    async with asyncio.timeout(10):
+        while queue.length():
+            await pause(0.01)
+    await bench.settled()
+
+    assert started.count == 1
+    assert queue.command("ZCARD", queue.keys.slots) == 0

@@ -104,10 +104,10 @@ async def test_a_cron_that_is_seen_for_the_first_time_has_missed_nothing(app: St
 async def test_two_schedulers_killed_at_every_slot_for_ten_minutes(
     app: StreamJobs, fleet: Fleet, failpoint: Arm
 ) -> None:
-    """Killed before the request, or with its reply under way; both, or one; and back at once, or after a while."""
+    """Both of them, before the request or with its reply under way; and back at once, or after a while."""
     every_minute(app)
     chance = Random(5)
-    running = [fleet.start(), fleet.start()]
+    running, kills = [fleet.start(), fleet.start()], 0
     await fleet.run(*running, at=1)
     for minute in range(1, 11):
         await fleet.run(*running, at=60 * minute - 0.001)
@@ -116,6 +116,7 @@ async def test_two_schedulers_killed_at_every_slot_for_ten_minutes(
             try:
                 await fleet.run(running[n], at=60 * minute + chance.choice([0, 0.001, 0.2]))
             except Killed:
+                kills += 1
                 running[n] = fleet.start()
             for name in ("worker.before_tick", "worker.after_tick"):
                 failpoint(name, lambda: None)
@@ -123,6 +124,7 @@ async def test_two_schedulers_killed_at_every_slot_for_ten_minutes(
 
     assert fleet.slots() == [60 * minute for minute in range(1, 11)]
     assert (fleet.row().runs, fleet.row().late, fleet.row().skipped) == (10, 0, 0)
+    assert kills == 20
 
 
 def _kill() -> None:

@@ -284,4 +284,66 @@ UNTRUTHS = (
     ),
 )
 
-MUTANTS = {mutant.name: mutant for mutant in (*FENCES, *LOSSES, *UNTRUTHS)}
+RULES = (
+    Mutant(
+        "key-without-ttl",
+        "a dedupe key has no TTL: only the end of its job can free it",
+        (
+            Edit("lua/enqueue.lua", "SET', KEYS[key], id, 'NX', 'PX', ttl)", "SET', KEYS[key], id, 'NX')"),
+            Edit("lua/enqueue.lua", "SET', KEYS[key], id, 'PX', ttl)", "SET', KEYS[key], id)"),
+        ),
+        "test_dedupe.py::test_keys_of_every_mode_hold_while_workers_are_killed_and_jobs_fail",
+        "I12",
+        "a duplicate of a job that had its window behind it before",
+    ),
+    Mutant(
+        "key-freed-too-early",
+        "a dedupe key is given back when its job fails, though it is to be retried",
+        (
+            Edit(
+                "lua/include/postpone.lua",
+                "redis.call('PEXPIRE', key, string.format('%d', delay + KEY_TTL))",
+                "redis.call('DEL', key)",
+            ),
+        ),
+        "test_dedupe.py::test_keys_of_every_mode_hold_while_workers_are_killed_and_jobs_fail",
+        "I12",
+        "got the key",
+    ),
+    Mutant(
+        "slot-counter",
+        "slots are counted, and are no claim's: only who took one gives it back",
+        (
+            Edit("lua/include/lanes.lua", "'(' .. slot .. '0', 'LIMIT'", "'(' .. slot .. '/1', 'LIMIT'"),
+            Edit(
+                "lua/include/line.lua",
+                "  if pending(lanes.stream, entry) then\n    redis.call('ZREM', lanes.gone",
+                "  if entry then\n    redis.call('ZREM', lanes.gone",
+            ),
+        ),
+        "test_limits.py::test_I5_a_killed_holders_place_is_free_after_its_lease",
+        "I15",
+        "what a dead process ran is started again, in its old place",
+    ),
+    Mutant(
+        "client-clock-in-cron",
+        "the worker's clock says which slots of a cron have come",
+        (
+            Edit(
+                "streamjobs/worker/cron.py",
+                "else self._station.clock.now_ms()\n",
+                "else __import__('time').time_ns() // 1_000_000\n",
+            ),
+            Edit(
+                "streamjobs/worker/cron.py",
+                'return str(self._clock()) if self._clock else ""',
+                "return str(self._now_ms())",
+            ),
+        ),
+        "test_clock.py::test_F31_a_worker_whose_clock_is_wrong_runs_the_slots_of_a_cron_in_time[forward]",
+        "I25",
+        "a slot of beat came",
+    ),
+)
+
+MUTANTS = {mutant.name: mutant for mutant in (*FENCES, *LOSSES, *UNTRUTHS, *RULES)}

@@ -1,10 +1,12 @@
 """F31 to F33: clocks that jump. A worker's own clock decides nothing; the server's decides when leases end."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from streamjobs.protocol import crons
 from tests.faults import server_faults
 from tests.faults.field import HEALED_WITHIN_S, Field
 from tests.faults.server_faults import ShiftedClock
@@ -30,21 +32,42 @@ def server(clock: ShiftedClock, server_binary: Path) -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.parametrize("shift_s", [HOUR_S, -HOUR_S], ids=["forward", "back"])
-def test_F31_a_worker_whose_clock_is_wrong_starts_jobs_when_they_are_due(
-    field: Field, tmp_path: Path, shift_s: int
-) -> None:
+@contextmanager
+def wrong_clock(tmp_path: Path, shift_s: int) -> Iterator[None]:
+    """Let processes that start meanwhile have a wall clock that is wrong by this much."""
     (folder := tmp_path / "worker").mkdir()
     wrong = ShiftedClock(folder)
     assert not wrong.why_not()
     wrong.shift(shift_s)
+    with wrong.installed():
+        yield
+
+
+@pytest.mark.parametrize("shift_s", [HOUR_S, -HOUR_S], ids=["forward", "back"])
+def test_F31_a_worker_whose_clock_is_wrong_starts_jobs_when_they_are_due(
+    field: Field, tmp_path: Path, shift_s: int
+) -> None:
     field.enqueue("nap", *range(5), delay=1.0)
     field.enqueue("flaky", *range(5, 10))
-    with wrong.installed():
+    with wrong_clock(tmp_path, shift_s):
         field.serving()
 
     field.judge(start_s=HEALED_WITHIN_S)
     assert field.attempts() == {1, 2}
+
+
+@pytest.mark.parametrize("shift_s", [HOUR_S, -HOUR_S], ids=["forward", "back"])
+def test_F31_a_worker_whose_clock_is_wrong_runs_the_slots_of_a_cron_in_time(
+    field: Field, tmp_path: Path, shift_s: int
+) -> None:
+    with wrong_clock(tmp_path, shift_s):
+        field.serving(beat=True)
+    field.serving(beat=True)
+    field.until(lambda: field.count("E") >= 3, "slots come")
+    # Or one more would come while the last ones are judged.
+    field.queue.run(crons.pause(field.queue.keys, "beat", 0))
+
+    field.judge(slots_s={"beat": 1.0})
 
 
 @pytest.mark.parametrize("shift_s", [HOUR_S, -HOUR_S], ids=["F32-forward", "F32-back"])

@@ -61,6 +61,12 @@ class Stage:
             found.setdefault(slot, set()).add(job)
         return found
 
+    def await_time(self, at_ms: int) -> None:
+        self.until(lambda: self.now_ms() >= at_ms, "the moment of the kill")
+
+    def await_slots(self, count: int) -> None:
+        self.until(lambda: len(self.jobs()) >= count, f"{count} slots")
+
     def until(self, done: Callable[[], object], what: str) -> None:
         deadline = time.monotonic() + WITHIN_S
         while not done():
@@ -95,11 +101,11 @@ def test_workers_killed_at_every_minute_of_the_servers_clock_run_each_once(stage
     for minute in range(MINUTES):
         slot_ms = stage.wind()
         moment_ms = slot_ms + chance.choice([-300, -50, -5, 0, 2, 5, 20, 200])
-        stage.until(lambda at=moment_ms: stage.now_ms() >= at, "the moment of the kill")
+        stage.await_time(moment_ms)
         for n in [0, 1] if minute % 3 == 0 else [minute % 2]:
             stage.kill(n)
             stage.workers[n] = stage.start()
-        stage.until(lambda many=minute + 1: len(stage.jobs()) >= many, f"the slot of minute {minute}")
+        stage.await_slots(minute + 1)
 
     jobs = stage.jobs()
     row = stage.queue.run(crons.rows(stage.queue.keys))["c"]

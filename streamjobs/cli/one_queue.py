@@ -10,7 +10,7 @@ from streamjobs.cli.settings import settings
 
 if TYPE_CHECKING:
     from streamjobs.operate.limits import LimitStatus
-    from streamjobs.operate.overview import Overview
+    from streamjobs.operate.one_queue import OneQueue
 
 LIMIT_HEADINGS = ("LIMIT", "~KIND", "KEY", "~TO", "~SET BY", ">WAITING")
 
@@ -20,10 +20,10 @@ LIMIT_HEADINGS = ("LIMIT", "~KIND", "KEY", "~TO", "~SET BY", ">WAITING")
 def show_(name: str) -> None:
     """Show everything about a queue: counts, limits, crons, workers, and the memory of its keys."""
     from streamjobs.client.talk import talk
-    from streamjobs.operate.overview import overview
+    from streamjobs.operate.one_queue import one_queue
 
     executor, _ = settings().reach()
-    found = talk(executor, overview(settings().namespace, name))
+    found = talk(executor, one_queue(settings().namespace, name))
     if settings().as_json:
         show.document("queue.show", **_fields(found))
         return
@@ -40,7 +40,7 @@ def limit_cells(one: "LimitStatus") -> tuple[str, ...]:
     return one.limits, one.kind or "all", one.key, str(one), by, str(one.waiting)
 
 
-def _about(found: "Overview") -> list[tuple[str, str]]:
+def _about(found: "OneQueue") -> list[tuple[str, str]]:
     now = found.stats
     limited = f", {show.count(now.limited)} of them for a limit" if now.limited else ""
     rows = [
@@ -60,7 +60,7 @@ def _about(found: "Overview") -> list[tuple[str, str]]:
     return rows
 
 
-def _tables(found: "Overview") -> dict[str, list[tuple[str, ...]]]:
+def _tables(found: "OneQueue") -> dict[str, list[tuple[str, ...]]]:
     memory = sorted((found.memory or {}).items(), key=lambda item: -item[1])
     return {
         "|".join(LIMIT_HEADINGS): [limit_cells(one) for one in found.limits],
@@ -80,7 +80,7 @@ def _until(ms: int) -> str:
     return show.age(ms // 1000 * 1000) if ms > 0 else "-"
 
 
-def _fields(found: "Overview") -> dict[str, Any]:
+def _fields(found: "OneQueue") -> dict[str, Any]:
     import msgspec
 
     now, at_ms = found.stats, found.at_ms
