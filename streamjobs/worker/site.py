@@ -21,7 +21,6 @@ log = logging.getLogger("streamjobs.worker")
 HEAD_BYTES = 8192
 PATIENCE_S = 5.0
 """How long one visit may take, from the connection to the last byte of the answer."""
-LINGER_S = 1.0
 MOST_VISITS = 64
 TEXT = "text/plain; charset=utf-8"
 
@@ -93,8 +92,6 @@ class Site:
                 head, page = await self._answer(reader)
                 writer.write(_reply(page, whole=not head))
                 await writer.drain()
-                if page.status is HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
-                    await _linger(reader, writer)
                 writer.close()
                 await writer.wait_closed()
         except (OSError, EOFError, TimeoutError):
@@ -148,14 +145,3 @@ def _reply(page: Page, *, whole: bool) -> bytes:
     if page.status is HTTPStatus.METHOD_NOT_ALLOWED:
         head.append("Allow: GET, HEAD")
     return "\r\n".join([*head, "", ""]).encode() + (body if whole else b"")
-
-
-async def _linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Read on for a moment: to close on bytes that nobody has read takes the answer back."""
-    writer.write_eof()
-    try:
-        async with asyncio.timeout(LINGER_S):
-            while await reader.read(HEAD_BYTES):
-                pass
-    except TimeoutError:
-        return

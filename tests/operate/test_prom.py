@@ -14,9 +14,9 @@ MAIL = QueueStats(
 Sample = tuple[str, tuple[str, ...]]
 
 
-def samples(*queues: QueueStats) -> dict[Sample, float]:
+def samples(*queues: QueueStats, health: dict[str, int] | None = None) -> dict[Sample, float]:
     """Return each sample by its name and the values of its labels."""
-    text = families(Snapshot(1, ServerFacts(), list(queues)))
+    text = families(Snapshot(1, ServerFacts(), list(queues)), health)
     return {
         (sample.name.removeprefix("streamjobs_queue_"), tuple(sample.labels.values())): sample.value
         for one in text_string_to_metric_families(text)
@@ -41,6 +41,11 @@ def test_each_fact_of_a_queue_is_a_sample() -> None:
     }
 
 
+def test_health_is_told_where_it_was_judged() -> None:
+    assert samples(MAIL, health={"mail": 2})["health", ("mail",)] == 2
+    assert not [name for name, _ in samples(MAIL) if name == "health"]
+
+
 def test_no_queue_is_no_sample() -> None:
     assert samples() == {}
 
@@ -49,10 +54,11 @@ def test_case_T13_queues_without_end_are_one_label() -> None:
     many = [QueueStats(f"q{n:05}", waiting=1, oldest_ready_ms=n, totals={"done": 2}) for n in range(MOST_QUEUES)]
     rest = [QueueStats("x", waiting=5, oldest_ready_ms=9, totals={"done": 3}), QueueStats("y", waiting=6, paused=True)]
 
-    found = samples(*many, *rest)
+    found = samples(*many, *rest, health={"q00000": 1, "x": 1, "y": 2})
 
     assert len({labels[0] for _, labels in found}) == MOST_QUEUES + 1
     assert found["jobs", ("q00999", "waiting")] == 1
     assert found["jobs", ("_other", "waiting")] == 11
     assert found["oldest_ready_seconds", ("_other",)] == 0.009
+    assert (found["health", ("q00000",)], found["health", ("_other",)]) == (1, 2)
     assert (found["moves_total", ("_other", "done")], found["paused", ("_other",)]) == (3, 1)

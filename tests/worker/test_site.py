@@ -7,7 +7,7 @@ import pytest
 
 from streamjobs.worker import site as module
 from streamjobs.worker.site import Page, Site
-from tests.worker.support import within
+from tests.worker.support import WITHIN_S, within
 from tests.worker.visits import Port, open_site, page
 
 
@@ -92,11 +92,16 @@ async def test_who_is_slow_is_left(monkeypatch: pytest.MonkeyPatch, port: Port) 
 
 
 async def test_who_holds_on_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch, port: Port) -> None:
+    """The oldest have to go, long before their time is up; the others stay."""
     monkeypatch.setattr(module, "MOST_VISITS", 3)
+    monkeypatch.setattr(module, "PATIENCE_S", 600)
     holders = [await asyncio.open_connection("127.0.0.1", port.number) for _ in range(10)]
 
     assert await port.get("/hello") == (200, "hello\n")
 
+    async with asyncio.timeout(WITHIN_S):
+        assert [await reader.read() for reader, _ in holders[:8]] == [b""] * 8
+    assert not any(reader.at_eof() for reader, _ in holders[8:])
     for _, writer in holders:
         writer.transport.abort()
 
