@@ -11,7 +11,7 @@ from . import document, table
 from .document import Document, Result, Soak
 from .duel import FULL, QUICK, Size
 from .registry import SCENARIOS, Given, UsageError
-from .server import ServerError
+from .server import ServerError, named
 
 OWN = frozenset().union(*(scenario.takes for scenario in SCENARIOS.values()))
 """The options that not every scenario has."""
@@ -36,6 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         for option in sorted(OWN - SCENARIOS[name].takes):
             if getattr(options, option) is not None:
                 parser.error(f"--{option}: {name} has no such option")
+        if options.url is not None:
+            try:
+                options.url = named(options.url, SCENARIOS[name].schemes)
+            except ValueError as error:
+                parser.error(f"--url: {error}")
     try:
         return _run(options)
     except (ServerError, redis.ConnectionError) as error:
@@ -60,17 +65,27 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--repeats", type=_positive, metavar="N", help="repeats of each side")
     run.add_argument("--jobs", type=_positive, metavar="N", help="jobs in each repeat")
     run.add_argument("--minutes", type=_minutes, metavar="N", help="how long a soak makes faults; default 5")
-    run.add_argument("--seed", type=int, metavar="N", help="what a soak's faults and jobs are drawn from")
+    run.add_argument("--seed", type=_seed, metavar="N", help="what a soak's faults and jobs are drawn from")
     run.add_argument("--json", metavar="FILE", help="write the document here; - for stdout instead of the table")
-    run.add_argument("--url", type=_url, help="a server to use instead of a fresh one of our own")
+    run.add_argument("--url", help="a server to use instead of a fresh one of our own")
     return parser
 
 
 def _positive(text: str) -> int:
-    value = int(text.replace(",", "").replace("_", ""))
+    try:
+        value = int(text.replace(",", "").replace("_", ""))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r:.40} is not a whole number") from error
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} is not at least 1")
     return value
+
+
+def _seed(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r:.40} is not a whole number") from error
 
 
 def _minutes(text: str) -> float:
@@ -81,14 +96,6 @@ def _minutes(text: str) -> float:
     if not 0 < value < 1e6:
         raise argparse.ArgumentTypeError(f"{text} is not a time")
     return value
-
-
-def _url(text: str) -> str:
-    try:
-        redis.Redis.from_url(text).close()
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from error
-    return text
 
 
 def _run(options: argparse.Namespace) -> int:

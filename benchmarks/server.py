@@ -8,18 +8,41 @@ its folder. Ending normally takes the same way.
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import redis
 
+from streamjobs import InvalidOption
+from streamjobs.client.target import parse_url, redact
+
 START_S = 10.0
+_ALIASES = {"valkey": "redis", "valkeys": "rediss"}
 _KEEPER = 'dir=$1; shift; "$@" >/dev/null & server=$!; cat >/dev/null; kill -9 $server; wait; rm -rf "$dir"'
 
 
 class ServerError(Exception):
     """The benchmark's server cannot be started; the message says why."""
+
+
+def named(url: str, schemes: Sequence[str]) -> str:
+    """Return the URL of a server that somebody names, as the driver takes it; one of these schemes.
+
+    Raises:
+        ValueError: it is none; the message shows no password.
+    """
+    scheme, separator, rest = url.partition("://")
+    scheme = _ALIASES.get(scheme, scheme)
+    if not separator or scheme not in schemes:
+        shown = redact(url) if separator or "@" in url else f"{url!r:.80}"
+        *most, last = (f"{one}://" for one in schemes)
+        raise ValueError(f"{shown}: name a {', '.join(most)} or {last} server")
+    try:
+        parse_url(f"{scheme}://{rest}")
+    except InvalidOption as error:
+        raise ValueError(str(error)) from error
+    return f"{scheme}://{rest}"
 
 
 @contextmanager

@@ -36,15 +36,20 @@ def _head(document: Document) -> Iterator[str]:
 def _rows(result: Result) -> Iterable[str]:
     name = f"{result.scenario} {result.variant}"
     yield _row(name, result.jobs_per_s, result.client_us_per_job, result.server_us_per_job, _ratio(result))
-    size = f"{result.repeats} repeats of {result.jobs:,} jobs"
-    if result.figures:
-        for what, figure in result.figures.items():
-            yield f"  {figure.median:g} ({figure.min:g}-{figure.max:g}) {what}"
-        yield f"  {size}"
-        return
-    bare = (result.bare_jobs_per_s, result.bare_client_us_per_job, result.bare_server_us_per_job)
-    yield _row(f"  {result.base}", *bare, "DOUBTFUL" if result.baseline_doubtful else "")
-    yield f"  {result.bytes_per_waiting_job} bytes per waiting job; {size}"
+    size = f"{result.repeats} repeats" + (f" of {result.jobs:,} jobs" if result.jobs else "")
+    if result.bare_jobs_per_s is not None:
+        bare = (result.bare_jobs_per_s, result.bare_client_us_per_job, result.bare_server_us_per_job)
+        yield _row(f"  {result.base}", *bare, "DOUBTFUL" if result.baseline_doubtful else "")
+    for what, figure in result.figures.items():
+        yield f"  {_figure(figure)} {what}"
+    memory = "" if result.bytes_per_waiting_job is None else f"{result.bytes_per_waiting_job} bytes per waiting job; "
+    yield f"  {memory}{size}"
+
+
+def _figure(figure: Spread) -> str:
+    if figure.min == figure.max:
+        return f"{figure.median:,.4g}"
+    return f"{figure.median:,.4g} ({figure.min:,.4g}-{figure.max:,.4g})"
 
 
 def _row(name: str, rate: Spread | None, client_us: float | None, server_us: float | None, last: str) -> str:
