@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack, ExitStack
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 import msgspec
 import redis
@@ -107,7 +108,7 @@ def _requests(order: Order, seconds: float) -> int:
     with redis.Redis.from_url(order.url, protocol=2) as server, server.monitor() as monitor:
         while (left := deadline - perf_counter()) > 0:
             if monitor.connection.can_read(left):
-                said = monitor.next_command()
+                said: Any = monitor.next_command()
                 found += said["client_type"] != "lua" and order.namespace in said["command"]
     return found
 

@@ -72,13 +72,11 @@ MEASURING = frozenset({"quick", "repeats", "jobs"})
 
 SCENARIOS: Mapping[str, Scenario] = {
     "enqueue": Scenario(
-        "adding jobs in bulk, one by one, and by many callers at once, beside bare loops",
+        "adding jobs in bulk, one by one, and by many callers at once",
         MEASURING,
         _duels(enqueue.run),
     ),
-    "dedupe": Scenario(
-        "jobs with a dedupe key each beside the same without, added and drained", MEASURING, _duels(dedupe.run)
-    ),
+    "dedupe": Scenario("jobs with a dedupe key each, beside the same without", MEASURING, _duels(dedupe.run)),
     "drain": Scenario(
         "workers draining no-op jobs: one, two, threads, results, failures", MEASURING, _duels(drain.run)
     ),
@@ -86,11 +84,9 @@ SCENARIOS: Mapping[str, Scenario] = {
         "producer and worker at once, handlers that wait, handlers that compute", MEASURING, _duels(mixed.run)
     ),
     "latency": Scenario("from enqueue to start, at fixed rates of arrivals", MEASURING, _duels(latency.run)),
-    "delayed": Scenario(
-        "how late jobs start that were sent for later, and what looking for them costs", MEASURING, _duels(delayed.run)
-    ),
+    "delayed": Scenario("how late jobs start that were sent for later", MEASURING, _duels(delayed.run)),
     "growth": Scenario(
-        "what a job costs beside many waiting, many queues, many claims; what idle workers ask",
+        "what a job costs beside many waiting, queues, claims; idle workers",
         MEASURING,
         _duels(growth.run),
     ),
@@ -99,7 +95,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "scripts": Scenario("server time per script and size of batch", MEASURING, _duels(scripts.run)),
     "limits": Scenario("rates and concurrency: how exact, at what cost, and how fair", MEASURING, _duels(limits.run)),
     "chaos": Scenario(
-        "producers and workers under kills, pauses, cuts and restarts; is anything lost?",
+        "producers and workers under kills, pauses, cuts: is anything lost?",
         frozenset({"minutes", "seed"}),
         _chaos,
         # Connections of others cannot be cut.

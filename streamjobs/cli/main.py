@@ -14,6 +14,7 @@ cli = Root(
         "job": ("streamjobs.cli.job", "job", "Look at single jobs, and cancel them."),
         "dead": ("streamjobs.cli.dead", "dead", "See, replay and purge dead jobs."),
         "cron": ("streamjobs.cli.cron", "cron", "See, run and pause crons."),
+        "bench": ("streamjobs.cli.bench", "bench", "Measure it on this machine."),
         "lua": ("streamjobs.cli.lua", "lua", "Show the scripts that the server runs."),
         "demo": ("streamjobs.cli.demo", "demo", "See it all at work on this machine's own Python."),
     },
