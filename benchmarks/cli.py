@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .compare import Unreadable, load, render
+from .peers import run as peers
 from .registry import SCENARIOS, UsageError
 from .runs import Asked, run
 from .server import ServerError
@@ -25,6 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             case "compare":
                 return _compare(options)
         given = {name: value for name, value in vars(options).items() if name != "command"}
+        if options.command == "peers":
+            return peers.run(peers.Asked(**given))
         return run(Asked(**given))
     except ServerError as error:
         print(f"benchmarks: {error}", file=sys.stderr)
@@ -55,6 +58,13 @@ def _parser() -> argparse.ArgumentParser:
     compare = commands.add_parser("compare", help="show what two runs measured side by side")
     for name in ("first", "second"):
         compare.add_argument(name, type=Path, metavar="FILE", help="what `run --json FILE` wrote")
+    peers = commands.add_parser("peers", help="measure other job systems beside streamjobs")
+    peers.add_argument("peer", nargs="*", metavar="PEER", help="default all of them")
+    peers.add_argument("--quick", action="store_true", help="3 repeats of fewer jobs instead of 5")
+    peers.add_argument("--repeats", type=_positive, metavar="N", help="repeats of each")
+    peers.add_argument("--json", metavar="FILE", help="write the document here; - for stdout instead of the table")
+    peers.add_argument("--markdown", action="store_true", help="print the table for a page, with the spreads")
+    peers.add_argument("--environments", type=Path, metavar="DIR", help="where each has its own; default in ~/.cache")
     return parser
 
 

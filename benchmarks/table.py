@@ -1,6 +1,6 @@
 """The results as text for people: aligned, at most 80 columns; of duels ours above the bare loop."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from textwrap import wrap
 
 from .document import Document, Machine, Result, Soak
@@ -13,7 +13,7 @@ _ROW = "{:<21}{:>30}{:>9}{:>9}  {}"
 
 def render(document: Document) -> str:
     """Return the whole document as text."""
-    lines = [*_head(document)]
+    lines = [*head(document.machine, document.versions, document.commit)]
     duels = [result for result in document.results if isinstance(result, Result)]
     if duels:
         lines += ["CLIENT and SERVER: microseconds of CPU time per job", ""]
@@ -25,12 +25,12 @@ def render(document: Document) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _head(document: Document) -> Iterator[str]:
-    machine: Machine = document.machine
+def head(machine: Machine, versions: Mapping[str, str], commit: str | None) -> Iterator[str]:
+    """Yield where figures come from."""
     parts = [machine.cpu, f"{machine.cores} cores", f"load {machine.load_1m}", machine.system, machine.python]
-    parts += [f"{name} {found}" for name, found in document.versions.items()]
+    parts += [f"{name} {found}" for name, found in versions.items()]
     yield from wrap(", ".join(parts), WIDTH)
-    yield f"commit {document.commit or 'unknown'}"
+    yield f"commit {commit or 'unknown'}"
 
 
 def _rows(result: Result) -> Iterable[str]:
