@@ -78,18 +78,8 @@ def _free_port() -> int:
 
 def _command(binary: Path, folder: Path, port: int) -> list[str]:
     return [
-        *(
-            str(binary),
-            "--port",
-            str(port),
-            "--bind",
-            "127.0.0.1",
-            "--unixsocket",
-            str(folder / "socket"),
-            "--save",
-            "",
-        ),
-        *("--appendonly", "no", "--dir", str(folder), "--logfile", str(folder / "log")),
+        *(str(binary), "--port", str(port), "--bind", "127.0.0.1", "--unixsocket", str(folder / "socket")),
+        *("--save", "", "--appendonly", "no", "--dir", str(folder), "--logfile", str(folder / "log")),
     ]
 
 

@@ -15,6 +15,7 @@ from streamjobs.core.errors import Unavailable, UsageError
 
 PLACES = ("streamjobs.benchmarks", "benchmarks")
 FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @click.group(cls=Group)
@@ -41,7 +42,7 @@ def list_() -> None:
 @click.option("--minutes", type=params.numbers(1), metavar="N", help="How long a soak makes faults; default 5.")
 @click.option("--seed", type=params.number, metavar="N", help="What a soak's faults and jobs are drawn from.")
 @click.option("--out", type=FILE, metavar="FILE", help="Write the document here too.")
-@click.option("--charts", type=click.Path(path_type=Path, file_okay=False), metavar="DIR", help="Write charts here.")
+@click.option("--charts", type=FOLDER, metavar="DIR", help="Write charts here.")
 def run(
     scenarios: tuple[str, ...],
     quick: bool,
@@ -83,6 +84,39 @@ def compare(first: Path, second: Path) -> None:
         show.document("bench.compare", first=str(first), second=str(second), rows=list(compared.rows(*documents)))
     else:
         click.echo(compared.render(*documents), nl=False)
+
+
+@bench.command()
+@click.argument("names", nargs=-1, metavar="PEER...")
+@click.option("--quick", is_flag=True, help="3 repeats of fewer jobs instead of 5.")
+@click.option("--repeats", type=params.numbers(1), metavar="N", help="Repeats of each.")
+@click.option("--out", type=FILE, metavar="FILE", help="Write the document here too.")
+@click.option("--markdown", is_flag=True, help="Print the table for a page, with the spreads.")
+@click.option("--environments", type=FOLDER, metavar="DIR", help="Where each has an environment of its own.")
+def peers(
+    names: tuple[str, ...],
+    quick: bool,
+    repeats: int | None,
+    out: Path | None,
+    markdown: bool,
+    environments: Path | None,
+) -> int:
+    """Measure other job systems beside streamjobs: those named, or all. They are installed when first needed."""
+    if out and settings().as_json:
+        raise click.UsageError("--out and --json: give one of the two")
+    if settings().flags.get("url"):
+        raise click.UsageError("--url: peers run on servers of their own")
+    ran = _module("peers.run")
+    asked = ran.Asked(
+        peer=names,
+        quick=quick,
+        repeats=repeats,
+        json="-" if settings().as_json else str(out) if out else None,
+        markdown=markdown,
+        environments=environments,
+    )
+    with _translated():
+        return int(ran.run(asked))
 
 
 def _module(name: str) -> ModuleType:

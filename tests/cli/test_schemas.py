@@ -59,7 +59,7 @@ def test_documents_fit_their_schemas(line: Line) -> None:
 
     # What `enqueue --wait` prints is checked where a worker runs beside it, what benchmarks print by their tests.
     assert {path.stem for path in FOLDER.glob("*.json")} - {name.removeprefix("streamjobs.") for name in seen} == {
-        "result", "bench", "bench.compare",
+        "result", "bench", "bench.compare", "bench.peers",
     }  # fmt: skip
 
 
