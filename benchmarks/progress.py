@@ -1,5 +1,6 @@
 """How far a variant has come: a bar on a terminal, else a line for each step; on stderr."""
 
+import shutil
 import sys
 
 CELLS = 20
@@ -10,7 +11,8 @@ def tell(what: str, done: int, steps: int, said: str) -> None:
     """Say that `done` of `steps` are done, and what the last one gave."""
     if sys.stderr.isatty():
         # The last one stays: what was measured, one line a variant.
-        sys.stderr.write(f"{_BACK}{what} {_bar(done, steps)} {said}" + ("\n" if done >= steps else ""))
+        line = f"{what} {_bar(done, steps)} {said}"[: shutil.get_terminal_size().columns - 1]
+        sys.stderr.write(f"{_BACK}{line}" + ("\n" if done >= steps else ""))
         sys.stderr.flush()
     else:
         print(f"{what} {done}/{steps} {said}", file=sys.stderr, flush=True)
