@@ -7,7 +7,7 @@ never changes the meaning of one that is there.
 import os
 import platform
 import subprocess
-import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -184,9 +184,9 @@ def commit() -> str | None:
         return None
 
 
-def command() -> list[str]:
-    """Return the command line that repeats this run."""
-    return ["python", "-m", __package__ or "benchmarks", *sys.argv[1:]]
+def command(words: Sequence[str]) -> list[str]:
+    """Return the command line that repeats a run of these words."""
+    return ["python", "-m", __package__ or "benchmarks", *words]
 
 
 def _git(folder: Path, *words: str) -> str:

@@ -1,34 +1,30 @@
-"""Scenario `drain`: one worker, as `streamjobs worker` builds it, empties a full queue.
+"""Scenario `drain`: workers, as `streamjobs worker` builds them, empty a full queue.
 
-No-op async jobs at concurrency 100, defaults otherwise. The clock runs from the start of the
-worker, its connections included, until the server has counted the last job done.
+No-op jobs at concurrency 100, defaults otherwise. The clock runs from the start of the worker, its
+connections included, until the server has counted the last job done.
 """
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import suppress
+from typing import Any
 
-import redis
-
-from streamjobs import StreamJobs, WorkerOptions
-from streamjobs.protocol.keys import QueueKeys
-from streamjobs.worker.process import run_until_signalled
+from streamjobs import Context, Fixed, Retry, StreamJobs, Temporary
 
 from . import bare
 from .document import Result
 from .duel import Cycle, Duel, Size, fight
 from .jobs import KIND, QUEUE, countdown
 from .lab import Lab
-from .measure import Meter, Order, Sample
+from .measure import Order, Sample
+from .work import drained, keep_quiet
 
-CONCURRENCY = 100
-BARE_LIMIT_US = 3.5
-LAST_WRITE_S = 5.0
-"""How long after the last handler its jobs may take to be counted; then the count is as wrong as it is."""
+FAILING = 10
+"""Of so many jobs one fails at its first attempt."""
+KEPT_S = 3600
 
 
 def worker(order: Order) -> Sample:
-    """Drain by our worker; the sample counts what the server's totals say is done after its stop."""
+    """Drain by our worker."""
     return asyncio.run(_worker(order))
 
 
@@ -36,45 +32,81 @@ async def _worker(order: Order) -> Sample:
     app = StreamJobs(order.url, namespace=order.namespace)
     noop, ended = countdown(order.jobs)
     app.job(name=KIND, queue=QUEUE)(noop)
-    meter, done = Meter(order.url), Done(order)
-    meter.start()
-    worker = app.make_worker([QUEUE], WorkerOptions(concurrency=CONCURRENCY))
-    running = asyncio.create_task(run_until_signalled(worker))
-    await asyncio.wait({running, asyncio.create_task(ended.wait())}, return_when=asyncio.FIRST_COMPLETED)
-    with suppress(TimeoutError):
-        async with asyncio.timeout(LAST_WRITE_S):
-            while done.count() < order.jobs:
-                await asyncio.sleep(0.001)
-    sample = meter.stop(order.jobs)
-    worker.stop()
-    await running
-    await app.aclose()
-    return Sample(done.count(), sample.seconds, sample.client_s, sample.server_s)
+    return await drained(app, order, ended=ended)
 
 
-class Done:
-    """The server's own count of finished jobs."""
+def shared(order: Order) -> Sample:
+    """Drain by our worker beside others of its kind; each sees when all is done."""
+    return asyncio.run(_with(order, countdown(order.jobs)[0]))
 
-    def __init__(self, order: Order) -> None:
-        self._client = redis.Redis.from_url(order.url, protocol=2)
-        self._key = QueueKeys(order.namespace, QUEUE).totals
 
-    def count(self) -> int:
-        """Return how many jobs are done."""
-        return int(self._client.hget(self._key, "done") or 0)
+def threads(order: Order) -> Sample:
+    """Drain by a plain function, which runs in threads."""
+
+    def noop(number: int, text: str) -> None: ...
+
+    return asyncio.run(_with(order, noop))
+
+
+def kept(order: Order) -> Sample:
+    """Drain with each job's result kept for an hour."""
+
+    async def noop(number: int, text: str) -> int:
+        return number
+
+    return asyncio.run(_with(order, noop, result_ttl=KEPT_S))
+
+
+def failing(order: Order) -> Sample:
+    """Drain while one job in ten fails once, and is tried again as soon as it can be."""
+
+    async def noop(ctx: Context[Any], number: int, text: str) -> None:
+        if ctx.attempt == 1 and number % FAILING == 0:
+            raise Temporary("meant")
+
+    keep_quiet()
+    return asyncio.run(_with(order, noop, retry=Retry(backoff=Fixed(0))))
+
+
+async def _with(order: Order, handler: Any, **options: Any) -> Sample:
+    app = StreamJobs(order.url, namespace=order.namespace)
+    app.job(name=KIND, queue=QUEUE, **options)(handler)
+    return await drained(app, order)
 
 
 SIDES = {"worker": worker, "bare_drain": bare.drain}
+MORE_SIDES = {
+    "worker_shared": shared,
+    "worker_threads": threads,
+    "worker_kept": kept,
+    "worker_failing": failing,
+}
+
+BARE_LIMIT_US = 3.5
+PLAIN_LIMIT_US = 12.0
+"""Of our own worker, which is no bare loop."""
+
+VARIANTS = (
+    # variant, ours, base, what the base is, processes, jobs by
+    ("async_noop", "worker", "bare_drain", "bare loop", 1, 1),
+    ("two_workers", "worker_shared", "bare_drain", "bare loop", 2, 1),
+    ("two_to_one", "worker_shared", "worker", "one worker", 2, 1),
+    ("threads", "worker_threads", "bare_drain", "bare loop", 1, 4),
+    ("results_kept", "worker_kept", "worker", "without results", 1, 2),
+    ("failing_once", "worker_failing", "worker", "without failures", 1, 2),
+)
 
 
 def run(lab: Lab, size: Size) -> Iterator[Result]:
-    """Yield the result of the one variant."""
-    duel = Duel(
-        scenario="drain",
-        variant="async_noop",
-        ours=Cycle("enqueue_many", "worker"),
-        bare=Cycle("enqueue_many", "bare_drain"),
-        measured="drained",
-        bare_limit_us=BARE_LIMIT_US,
-    )
-    yield fight(lab, duel, size)
+    """Yield a result for each kind of drain."""
+    for variant, side, base, what, workers, divisor in VARIANTS:
+        duel = Duel(
+            scenario="drain",
+            variant=variant,
+            ours=Cycle("enqueue_many", side, workers),
+            bare=Cycle("enqueue_many", base, 1 if base == "worker" else workers),
+            measured="drained",
+            bare_limit_us=PLAIN_LIMIT_US if base == "worker" else BARE_LIMIT_US * (1 if workers == 1 else 1.3),
+            base=what,
+        )
+        yield fight(lab, duel, size.part(divisor))

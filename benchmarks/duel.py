@@ -5,8 +5,7 @@ interleaved, so that a slow minute of the machine hits both, and swap their orde
 cycle that leaves anything behind, or counts other than it was given, makes the result void.
 """
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import msgspec
@@ -14,6 +13,7 @@ import msgspec
 from .document import Result
 from .lab import Lab, SideFailed
 from .measure import Order, Sample, Spread
+from .progress import tell
 
 
 class Size(msgspec.Struct, frozen=True):
@@ -22,16 +22,29 @@ class Size(msgspec.Struct, frozen=True):
     repeats: int
     jobs: int
 
+    @property
+    def quick(self) -> bool:
+        """Whether a minute for a scenario is what there is."""
+        return self.repeats <= QUICK.repeats
+
+    def part(self, divisor: int) -> "Size":
+        """Return a size of so much fewer jobs, for what takes so much longer."""
+        return Size(self.repeats, max(1, self.jobs // divisor))
+
 
 FULL = Size(5, 200_000)
 QUICK = Size(3, 100_000)
 
 
 class Cycle(msgspec.Struct, frozen=True):
-    """Which sides add and drain the jobs."""
+    """Which sides add and drain the jobs. Without a drain they are only counted: what adds is what matters."""
 
     enqueue: str
-    drain: str
+    drain: str = ""
+    workers: int = 1
+    """Processes that drain."""
+    at_once: bool = False
+    """Add and drain at the same time."""
 
 
 class Duel(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,13 +61,17 @@ class Duel(msgspec.Struct, frozen=True, kw_only=True):
     measured: Literal["enqueued", "drained"]
     bare_limit_us: float
     base: str = "bare loop"
+    how: dict[str, float] = {}
+    """What its sides take besides."""
+    figures: Callable[[float], dict[str, float]] = lambda jobs_per_s: {}
+    """What else our jobs/s say."""
 
 
 class Round(msgspec.Struct, frozen=True):
     """What one cycle gave."""
 
     enqueued: Sample
-    drained: Sample
+    drained: Sample | None
     bytes_per_job: float
 
 
@@ -67,21 +84,24 @@ def fight(lab: Lab, duel: Duel, size: Size) -> Result:
     ours: list[Round] = []
     bare: list[Round] = []
     try:
-        for repeat, cycle in _turns(duel, size.repeats):
+        for cycle in {duel.ours, duel.bare} - lab.warm:
+            # The warm-up counts for nothing.
+            run_cycle(lab, cycle, lab.order(max(1, size.jobs // 10), **duel.how))
+            lab.warm.add(cycle)
+        for step, cycle in enumerate(_turns(duel, size.repeats), 1):
             mine = cycle is duel.ours
-            done = run_cycle(lab, cycle, lab.order(size.jobs))
+            done = run_cycle(lab, cycle, lab.order(size.jobs, **duel.how))
             (ours if mine else bare).append(done)
-            _tell(duel, repeat, size.repeats, "ours" if mine else "bare", done)
+            _tell(duel, step, 2 * size.repeats, "ours" if mine else "bare", done)
     except (Void, SideFailed) as error:
         return Result(scenario=duel.scenario, variant=duel.variant, void=str(error), **msgspec.structs.asdict(size))
     return judge(duel, size, ours, bare)
 
 
-def _turns(duel: Duel, repeats: int) -> Iterator[tuple[int, Cycle]]:
+def _turns(duel: Duel, repeats: int) -> Iterator[Cycle]:
     pair = (duel.ours, duel.bare)
     for repeat in range(repeats):
-        for cycle in pair if repeat % 2 == 0 else reversed(pair):
-            yield repeat, cycle
+        yield from pair if repeat % 2 == 0 else reversed(pair)
 
 
 def run_cycle(lab: Lab, cycle: Cycle, order: Order) -> Round:
@@ -93,21 +113,36 @@ def run_cycle(lab: Lab, cycle: Cycle, order: Order) -> Round:
     """
     jobs = order.jobs
     try:
-        before = lab.used_memory()
-        enqueued = lab.run(cycle.enqueue, order)
-        grown = lab.used_memory() - before
-        _expect(jobs, lab.waiting(order), f"jobs waiting after {cycle.enqueue}")
-        _expect(jobs, enqueued.jobs, f"jobs that {cycle.enqueue} says it added")
-        drained = lab.run(cycle.drain, order)
-        _expect(0, lab.waiting(order), f"entries left by {cycle.drain}")
-        _expect(0, lab.pending(order), f"entries pending after {cycle.drain}")
-        _expect(jobs, drained.jobs, f"jobs counted done by {cycle.drain}")
+        grown = 0
+        if cycle.at_once:
+            enqueued, drained = lab.run_together((cycle.enqueue, order), (cycle.drain, order))
+            drained = msgspec.structs.replace(drained, client_s=enqueued.client_s + drained.client_s)
+        else:
+            before = lab.used_memory()
+            enqueued = lab.run(cycle.enqueue, order)
+            grown = lab.used_memory() - before
+            expect(jobs, lab.waiting(order), f"jobs waiting after {cycle.enqueue}")
+            if not cycle.drain:
+                expect(jobs, enqueued.jobs, f"jobs that {cycle.enqueue} says it added")
+                return Round(enqueued, None, grown / jobs)
+            drained = _shared(lab.run_together(*[(cycle.drain, order)] * cycle.workers))
+        expect(jobs, enqueued.jobs, f"jobs that {cycle.enqueue} says it added")
+        expect(0, lab.waiting(order), f"entries left by {cycle.drain}")
+        expect(0, lab.pending(order), f"entries pending after {cycle.drain}")
+        expect(jobs, drained.jobs, f"jobs counted done by {cycle.drain}")
         return Round(enqueued, drained, grown / jobs)
     finally:
         lab.wipe(order)
 
 
-def _expect(right: int, found: int, what: str) -> None:
+def _shared(samples: list[Sample]) -> Sample:
+    """Return what several processes did together; each has seen all jobs done, and the first to see it is right."""
+    first = min(samples, key=lambda sample: sample.seconds)
+    return msgspec.structs.replace(first, client_s=sum(sample.client_s for sample in samples))
+
+
+def expect(right: int, found: int, what: str) -> None:
+    """Raise Void unless a number is the right one."""
     if found != right:
         raise Void(f"{what}: {found}, expected {right}")
 
@@ -131,17 +166,19 @@ def judge(duel: Duel, size: Size, ours: list[Round], bare: list[Round]) -> Resul
         bare_server_us_per_job=Spread.of((sample.server_us for sample in base), 3).median,
         ratio_to_bare=ratio.median,
         ratio_spread=ratio,
-        bytes_per_waiting_job=Spread.of((done.bytes_per_job for done in ours), 1).median,
+        bytes_per_waiting_job=None if duel.ours.at_once else Spread.of((done.bytes_per_job for done in ours), 1).median,
         baseline_doubtful=bare_client > duel.bare_limit_us,
         base=duel.base,
+        figures=_figures(duel, mine),
     )
 
 
-def _tell(duel: Duel, repeat: int, repeats: int, side: str, done: Round) -> None:
+def _figures(duel: Duel, samples: list[Sample]) -> dict[str, Spread]:
+    found = [duel.figures(sample.jobs_per_s) for sample in samples]
+    return {name: Spread.of((one[name] for one in found), 3) for name in found[0]}
+
+
+def _tell(duel: Duel, step: int, steps: int, side: str, done: Round) -> None:
     sample: Sample = getattr(done, duel.measured)
-    print(
-        f"{duel.scenario} {duel.variant} {repeat + 1}/{repeats} {side}: {sample.jobs_per_s:,.0f} jobs/s,"
-        f" {sample.client_us:.2f} µs client, {sample.server_us:.2f} µs server",
-        file=sys.stderr,
-        flush=True,
-    )
+    said = f"{sample.jobs_per_s:,.0f} jobs/s, {sample.client_us:.2f} µs client, {sample.server_us:.2f} µs server"
+    tell(f"{duel.scenario} {duel.variant}", step, steps, f"{side}: {said}")

@@ -1,12 +1,15 @@
-"""Scenario `enqueue`: add jobs in bulk, encoding included, through each of the two clients.
+"""Scenario `enqueue`: add jobs in every way there is, encoding included.
 
-The clock runs from the first job to the last handle, with connection and script in place.
+In bulk through each of the two clients, one after the other through each, and by 100 and by 10,000 tasks
+at once that each wait for their job. The clock runs from the first job to the last handle, with connection
+and script in place.
 """
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from streamjobs import StreamJobs
+from streamjobs import Kind, StreamJobs
 
 from . import bare
 from .document import Result
@@ -15,7 +18,11 @@ from .jobs import FIRST, KIND, QUEUE, TEXT, countdown
 from .lab import Lab
 from .measure import Meter, Order, Sample
 
-BARE_LIMIT_US = 1.3
+
+def app_of(order: Order) -> tuple[StreamJobs, Kind[..., Any]]:
+    """Return the app of an order, and the kind that does nothing."""
+    app = StreamJobs(order.url, namespace=order.namespace)
+    return app, app.job(name=KIND, queue=QUEUE)(countdown(order.jobs)[0])
 
 
 def many(order: Order) -> Sample:
@@ -24,8 +31,7 @@ def many(order: Order) -> Sample:
 
 
 async def _many(order: Order) -> Sample:
-    app = StreamJobs(order.url, namespace=order.namespace)
-    noop = app.job(name=KIND, queue=QUEUE)(countdown(order.jobs)[0])
+    app, noop = app_of(order)
     meter = Meter(order.url)
     await noop.options(queue="warm").enqueue(FIRST, TEXT)
     meter.start()
@@ -37,8 +43,7 @@ async def _many(order: Order) -> Sample:
 
 def many_sync(order: Order) -> Sample:
     """Add by `enqueue_many_sync`; the sample counts the handles."""
-    app = StreamJobs(order.url, namespace=order.namespace)
-    noop = app.job(name=KIND, queue=QUEUE)(countdown(order.jobs)[0])
+    app, noop = app_of(order)
     meter = Meter(order.url)
     noop.options(queue="warm").enqueue_sync(FIRST, TEXT)
     meter.start()
@@ -48,12 +53,54 @@ def many_sync(order: Order) -> Sample:
     return counted(sample, handles)
 
 
+def together(order: Order) -> Sample:
+    """Let `callers` tasks add one job after the other, each waiting for its handle."""
+    return asyncio.run(_together(order))
+
+
+async def _together(order: Order) -> Sample:
+    app, noop = app_of(order)
+    meter, callers = Meter(order.url), int(order.how["callers"])
+    await noop.options(queue="warm").enqueue(FIRST, TEXT)
+
+    async def call(first: int) -> None:
+        for number in range(first, order.jobs, callers):
+            await noop.enqueue(FIRST + number, TEXT)
+
+    meter.start()
+    await asyncio.gather(*map(call, range(callers)))
+    sample = meter.stop(order.jobs)
+    await app.aclose()
+    return sample
+
+
+def one_sync(order: Order) -> Sample:
+    """Add one job after the other by `enqueue_sync`."""
+    app, noop = app_of(order)
+    meter = Meter(order.url)
+    noop.options(queue="warm").enqueue_sync(FIRST, TEXT)
+    meter.start()
+    for number in range(order.jobs):
+        noop.enqueue_sync(FIRST + number, TEXT)
+    sample = meter.stop(order.jobs)
+    app.close()
+    return sample
+
+
 SIDES = {
     "enqueue_many": many,
     "enqueue_many_sync": many_sync,
     "bare_enqueue": bare.enqueue,
     "bare_enqueue_sync": bare.enqueue_sync,
 }
+SINGLE_SIDES = {
+    "enqueue_together": together,
+    "enqueue_one_sync": one_sync,
+    "bare_together": bare.together,
+    "bare_one": bare.one_by_one,
+    "bare_one_sync": bare.one_by_one_sync,
+}
+"""Those that add one job at a time, or take `callers`."""
 
 
 def counted(sample: Sample, handles: Sequence[object]) -> Sample:
@@ -62,18 +109,29 @@ def counted(sample: Sample, handles: Sequence[object]) -> Sample:
     return Sample(jobs, sample.seconds, sample.client_s, sample.server_s)
 
 
+VARIANTS = (
+    # variant, ours, bare, the most that bare may cost its client in µs, jobs by, callers
+    ("many", "enqueue_many", "bare_enqueue", 1.3, 1, 0),
+    ("many_sync", "enqueue_many_sync", "bare_enqueue_sync", 1.3, 1, 0),
+    ("one", "enqueue_together", "bare_one", 106.0, 20, 1),
+    ("one_sync", "enqueue_one_sync", "bare_one_sync", 45.0, 20, 0),
+    ("callers_100", "enqueue_together", "bare_together", 6.0, 4, 100),
+    ("callers_10000", "enqueue_together", "bare_together", 8.0, 2, 10_000),
+)
+
+
 def run(lab: Lab, size: Size) -> Iterator[Result]:
-    """Yield a result for each client, beside the bare loop that uses the same one."""
-    for variant, side, base in (
-        ("many", "enqueue_many", "bare_enqueue"),
-        ("many_sync", "enqueue_many_sync", "bare_enqueue_sync"),
-    ):
+    """Yield a result for each way, beside the bare loop that goes the same."""
+    for variant, side, base, limit_us, divisor, callers in VARIANTS:
+        # That a worker can run what was added is seen in bulk.
+        drain = "" if divisor > 1 else "worker"
         duel = Duel(
             scenario="enqueue",
             variant=variant,
-            ours=Cycle(side, "worker"),
-            bare=Cycle(base, "worker"),
+            ours=Cycle(side, drain),
+            bare=Cycle(base, drain),
             measured="enqueued",
-            bare_limit_us=BARE_LIMIT_US,
+            bare_limit_us=limit_us,
+            how={"callers": callers},
         )
-        yield fight(lab, duel, size)
+        yield fight(lab, duel, size.part(divisor))

@@ -5,6 +5,7 @@ Ours and the bare loops add the same bodies under the same kind and run the same
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from time import thread_time
 
 import msgspec
 
@@ -13,6 +14,8 @@ QUEUE = "default"
 FIRST = 1_000_000
 """Numbers start here, so that every body has the same length."""
 TEXT = "x" * 72
+
+BUSY_S = 0.001
 
 Noop = Callable[[int, str], Awaitable[None]]
 
@@ -27,6 +30,13 @@ class Arguments(msgspec.Struct):
 def body(number: int) -> bytes:
     """Return the body of job `number` (below nine million), 100 bytes of JSON."""
     return msgspec.json.encode(Arguments(FIRST + number, TEXT))
+
+
+async def busy(number: int, text: str) -> None:
+    """Compute for a millisecond: a handler that is bound by the processor."""
+    until = thread_time() + BUSY_S
+    while thread_time() < until:
+        pass
 
 
 def countdown(jobs: int) -> tuple[Noop, asyncio.Event]:

@@ -4,6 +4,9 @@ import os
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from time import monotonic, sleep
 
 import msgspec
 import redis
@@ -15,6 +18,7 @@ from .measure import Order, Sample
 
 SIDE_S = 60.0
 """What a measured process may take, beside a millisecond per job."""
+FREED_S = 10.0
 
 
 class SideFailed(Exception):
@@ -26,14 +30,25 @@ class Lab:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._server = redis.Redis.from_url(url, protocol=2, decode_responses=True)
+        self.server = redis.Redis.from_url(url, protocol=2, decode_responses=True)
         self._run = uuid.uuid4().hex[:12]
         self._orders = 0
+        self.warm: set[object] = set()
+        """What has been tried here before: its files and the server's memory are at hand."""
 
-    def order(self, jobs: int) -> Order:
+    def order(self, jobs: int, **how: float) -> Order:
         """Return an order in a namespace that nothing was ever in: a server in use keeps what it has."""
         self._orders += 1
-        return Order(self.url, f"bench-{self._run}-{self._orders}", jobs)
+        return Order(self.url, f"bench-{self._run}-{self._orders}", jobs, how)
+
+    @contextmanager
+    def ordered(self, jobs: int, **how: float) -> Iterator[Order]:
+        """Give such an order, and wipe its keys in the end."""
+        order = self.order(jobs, **how)
+        try:
+            yield order
+        finally:
+            self.wipe(order)
 
     def run(self, side: str, order: Order) -> Sample:
         """Run one side in a process of its own.
@@ -41,55 +56,89 @@ class Lab:
         Raises:
             SideFailed: it ended with an error, or not within `SIDE_S` and 1 ms per job.
         """
-        with subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.side", side],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        ) as process:
-            try:
-                return self._sample(process, side, order)
-            finally:
-                process.kill()
+        [sample] = self.run_together((side, order))
+        return sample
 
-    def _sample(self, process: subprocess.Popen[bytes], side: str, order: Order) -> Sample:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        seconds = SIDE_S + order.jobs / 1000
-        process.stdin.write(msgspec.json.encode(order) + b"\n")
-        process.stdin.flush()
-        try:
-            code = process.wait(seconds)
-        except subprocess.TimeoutExpired as error:
-            raise SideFailed(f"{side} did not end within {seconds:.0f} s") from error
-        if code:
-            raise SideFailed(f"{side} ended with exit code {code}")
-        return msgspec.json.decode(process.stdout.read(), type=Sample)
+    def run_together(self, *parts: tuple[str, Order]) -> list[Sample]:
+        """Run several sides at once, each in a process of its own; all begin when the last one can.
+
+        Raises:
+            SideFailed: as for `run`; the others are killed.
+        """
+        with ExitStack() as stack:
+            started = [(side, order, stack.enter_context(_process(side))) for side, order in parts]
+            for _, order, process in started:
+                _give(process, order)
+            return [_sample(process, side, order) for side, order, process in started]
+
+    @contextmanager
+    def started(self, side: str, order: Order) -> "Iterator[subprocess.Popen[bytes]]":
+        """Give a side that has begun, and is killed in the end; its sample is of no interest."""
+        with _process(side) as process:
+            _give(process, order)
+            yield process
 
     def waiting(self, order: Order) -> int:
         """Return the length of the order's stream."""
-        return int(self._server.xlen(QueueKeys(order.namespace, QUEUE).stream))
+        return int(self.server.xlen(QueueKeys(order.namespace, QUEUE).stream))
 
     def pending(self, order: Order) -> int:
         """Return how many entries are delivered and not settled."""
-        return int(self._server.xpending(QueueKeys(order.namespace, QUEUE).stream, GROUP)["pending"])
+        return int(self.server.xpending(QueueKeys(order.namespace, QUEUE).stream, GROUP)["pending"])
 
     def used_memory(self) -> int:
-        """Return the server's used memory in bytes."""
-        return int(self._server.info("memory")["used_memory"])
+        """Return the server's used memory in bytes, once it has freed what was deleted."""
+        deadline = monotonic() + FREED_S
+        while (found := self.server.info("memory")).get("lazyfree_pending_objects") and monotonic() < deadline:
+            sleep(0.005)
+        return int(found["used_memory"])
 
     def wipe(self, order: Order) -> None:
         """Delete the order's keys."""
-        for key in self._server.scan_iter(match=f"{order.namespace}:*", count=1000):
-            self._server.delete(key)
+        for key in self.server.scan_iter(match=f"{order.namespace}:*", count=1000):
+            self.server.delete(key)
 
     def server_version(self) -> str:
         """Return name and version of the server."""
-        about = self._server.info("server")
+        about = self.server.info("server")
         if version := about.get("valkey_version"):
             return f"valkey {version}"
         return f"redis {about['redis_version']}"
 
     def close(self) -> None:
         """Give up the connection."""
-        self._server.close()
+        self.server.close()
+
+
+@contextmanager
+def _process(side: str) -> "Iterator[subprocess.Popen[bytes]]":
+    with subprocess.Popen(
+        [sys.executable, "-m", f"{__package__}.side", side],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    ) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            yield process
+        finally:
+            process.kill()
+
+
+def _give(process: "subprocess.Popen[bytes]", order: Order) -> None:
+    assert process.stdin is not None
+    process.stdin.write(msgspec.json.encode(order) + b"\n")
+    process.stdin.flush()
+
+
+def _sample(process: "subprocess.Popen[bytes]", side: str, order: Order) -> Sample:
+    assert process.stdout is not None
+    seconds = SIDE_S + order.jobs / 1000
+    try:
+        code = process.wait(seconds)
+    except subprocess.TimeoutExpired as error:
+        raise SideFailed(f"{side} did not end within {seconds:.0f} s") from error
+    if code:
+        raise SideFailed(f"{side} ended with exit code {code}")
+    return msgspec.json.decode(process.stdout.read(), type=Sample)

@@ -21,11 +21,11 @@ from streamjobs import Concurrency, Rate, StreamJobs, WorkerOptions
 from streamjobs.protocol.keys import QueueKeys
 
 from .document import Result
-from .drain import CONCURRENCY, Done
 from .duel import QUICK, Cycle, Size, Void, run_cycle
 from .jobs import KIND, QUEUE
 from .lab import Lab, SideFailed
 from .measure import Meter, Order, Sample, Spread
+from .work import CONCURRENCY, Done
 
 PER_S = 1000
 RATE_S = 20
@@ -190,7 +190,9 @@ def keys(lab: Lab, size: Size) -> Result:
     for repeat in range(size.repeats):
         sides = [("keys_drain", limited), ("plain_drain", plain)]
         for side, samples in sides if repeat % 2 else reversed(sides):
-            samples.append(run_cycle(lab, Cycle("enqueue_keys", side), lab.order(size.jobs)).drained)
+            done = run_cycle(lab, Cycle("enqueue_keys", side), lab.order(size.jobs)).drained
+            assert done is not None
+            samples.append(done)
             print(f"limits {side} {repeat + 1}/{size.repeats}: {samples[-1].jobs_per_s:,.0f} jobs/s", file=sys.stderr)
     ratio = Spread.of((a.jobs_per_s / b.jobs_per_s for a, b in zip(limited, plain, strict=True)), 3)
     return _result("keys_10000", limited, size.jobs, {"of the plain drain": ratio})

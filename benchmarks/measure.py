@@ -5,11 +5,13 @@ its whole process (all threads), the server's is the growth of `used_cpu_*` in i
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from statistics import median
 
 import msgspec
 import redis
+
+TAILS = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -18,6 +20,8 @@ class Order(msgspec.Struct, frozen=True):
     url: str
     namespace: str
     jobs: int
+    how: dict[str, float] = {}
+    """What else the side takes, by name."""
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -27,6 +31,8 @@ class Sample(msgspec.Struct, frozen=True):
     seconds: float
     client_s: float
     server_s: float
+    figures: dict[str, float] = {}
+    """What else the side has found, by name."""
 
     @property
     def jobs_per_s(self) -> float:
@@ -56,6 +62,16 @@ class Spread(msgspec.Struct, frozen=True):
         """Return the spread of `values` (at least one), rounded to `digits` decimals."""
         found = sorted(values)
         return cls(*(round(value, digits) for value in (median(found), found[0], found[-1])))
+
+
+def lateness(found: Iterable[float], what: str, tails: Mapping[str, float] = TAILS) -> dict[str, float]:
+    """Return figures of these times (at least one, in seconds): in ms, some quantiles and the greatest."""
+    ordered = sorted(found)
+    figures = {
+        f"ms {what}, {name}": 1000 * ordered[min(len(ordered) - 1, int(len(ordered) * part))]
+        for name, part in tails.items()
+    }
+    return {**figures, f"ms {what}, max": 1000 * ordered[-1]}
 
 
 class Meter:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 
 import msgspec
 
-from . import cron, dead, dedupe, drain, enqueue, limits
+from . import cron, dead, dedupe, delayed, drain, enqueue, growth, latency, limits, memory, mixed, recovery, scripts
 from .document import Result, Soak
 from .duel import Size
 from .lab import Lab
@@ -43,6 +43,8 @@ class Scenario(msgspec.Struct, frozen=True):
     summary: str
     takes: frozenset[str]
     open: Callable[[Given], AbstractContextManager[Session]]
+    schemes: tuple[str, ...] = ("redis", "rediss", "unix")
+    """Of the servers that may be named."""
 
 
 def _duels(run: Callable[[Lab, Size], Iterator[Result]]) -> Callable[[Given], AbstractContextManager[Session]]:
@@ -70,12 +72,29 @@ MEASURING = frozenset({"quick", "repeats", "jobs"})
 
 SCENARIOS: Mapping[str, Scenario] = {
     "enqueue": Scenario(
-        "enqueue_many and enqueue_many_sync beside a bare loop of script calls", MEASURING, _duels(enqueue.run)
+        "adding jobs in bulk, one by one, and by many callers at once",
+        MEASURING,
+        _duels(enqueue.run),
     ),
     "dedupe": Scenario(
         "jobs with a dedupe key each beside the same without, added and drained", MEASURING, _duels(dedupe.run)
     ),
-    "drain": Scenario("one worker draining no-op async jobs beside a bare loop of reads", MEASURING, _duels(drain.run)),
+    "drain": Scenario(
+        "workers draining no-op jobs: one, two, threads, results, failures", MEASURING, _duels(drain.run)
+    ),
+    "mixed": Scenario(
+        "producer and worker at once, handlers that wait, handlers that compute", MEASURING, _duels(mixed.run)
+    ),
+    "latency": Scenario("from enqueue to start, at fixed rates of arrivals", MEASURING, _duels(latency.run)),
+    "delayed": Scenario("how late jobs start that were sent for later", MEASURING, _duels(delayed.run)),
+    "growth": Scenario(
+        "what a job costs beside many waiting, queues, claims; idle workers",
+        MEASURING,
+        _duels(growth.run),
+    ),
+    "memory": Scenario("bytes per job in each state; how processes grow", MEASURING, _duels(memory.run)),
+    "recovery": Scenario("from the kill of a worker until its jobs run again", MEASURING, _duels(recovery.run)),
+    "scripts": Scenario("server time per script and size of batch", MEASURING, _duels(scripts.run)),
     "limits": Scenario("rates and concurrency: how exact, at what cost, and how fair", MEASURING, _duels(limits.run)),
     "cron": Scenario(
         "schedules: what they cost workers and the server, and how punctual they are",
@@ -88,16 +107,26 @@ SCENARIOS: Mapping[str, Scenario] = {
         _duels(dead.run),
     ),
     "chaos": Scenario(
-        "producers and workers under kills, pauses, cuts and restarts; is anything lost?",
+        "producers and workers under kills, pauses, cuts: is anything lost?",
         frozenset({"minutes", "seed"}),
         _chaos,
+        # Connections of others cannot be cut.
+        ("redis", "unix"),
     ),
 }
 
 SIDES: Mapping[str, Callable[[Order], Sample]] = {
     **enqueue.SIDES,
+    **enqueue.SINGLE_SIDES,
     **dedupe.SIDES,
     **drain.SIDES,
+    **drain.MORE_SIDES,
     **limits.SIDES,
     **cron.SIDES,
+    **mixed.SIDES,
+    **latency.SIDES,
+    **delayed.SIDES,
+    **growth.SIDES,
+    **memory.SIDES,
+    **recovery.SIDES,
 }

@@ -1,5 +1,7 @@
 """One measured process: `python -m benchmarks.side NAME`, an order on stdin, a sample on stdout.
 
+An empty line on stdout says that it can begin: what takes time before is loading, and not measured.
+
 Every repeat of every side runs in a fresh one, so that no side inherits another's heap, caches
 or connections.
 """
@@ -16,6 +18,8 @@ from .registry import SIDES
 
 def main() -> None:
     """Do what the order says and print the sample."""
+    sys.stdout.buffer.write(b"\n")
+    sys.stdout.buffer.flush()
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     sample = SIDES[sys.argv[1]](order)

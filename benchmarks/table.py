@@ -1,6 +1,6 @@
 """The results as text for people: aligned, at most 80 columns; of duels ours above the bare loop."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from textwrap import wrap
 
 from streamjobs.core.text import plural
@@ -15,7 +15,7 @@ _ROW = "{:<21}{:>30}{:>9}{:>9}  {}"
 
 def render(document: Document) -> str:
     """Return the whole document as text."""
-    lines = [*_head(document)]
+    lines = [*head(document.machine, document.versions, document.commit)]
     duels = [result for result in document.results if isinstance(result, Result)]
     if duels:
         lines += ["CLIENT and SERVER: microseconds of CPU time per job", ""]
@@ -27,26 +27,31 @@ def render(document: Document) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _head(document: Document) -> Iterator[str]:
-    machine: Machine = document.machine
+def head(machine: Machine, versions: Mapping[str, str], commit: str | None) -> Iterator[str]:
+    """Yield where figures come from."""
     parts = [machine.cpu, f"{machine.cores} cores", f"load {machine.load_1m}", machine.system, machine.python]
-    parts += [f"{name} {found}" for name, found in document.versions.items()]
+    parts += [f"{name} {found}" for name, found in versions.items()]
     yield from wrap(", ".join(parts), WIDTH)
-    yield f"commit {document.commit or 'unknown'}"
+    yield f"commit {commit or 'unknown'}"
 
 
 def _rows(result: Result) -> Iterable[str]:
     name = f"{result.scenario} {result.variant}"
     yield _row(name, result.jobs_per_s, result.client_us_per_job, result.server_us_per_job, _ratio(result))
-    size = f"{plural(result.repeats, 'repeat')} of {plural(result.jobs, 'job')}"
-    if result.figures:
-        for what, figure in result.figures.items():
-            yield f"  {figure.median:g} ({figure.min:g}-{figure.max:g}) {what}"
-        yield f"  {size}"
-        return
-    bare = (result.bare_jobs_per_s, result.bare_client_us_per_job, result.bare_server_us_per_job)
-    yield _row(f"  {result.base}", *bare, "DOUBTFUL" if result.baseline_doubtful else "")
-    yield f"  {result.bytes_per_waiting_job} bytes per waiting job; {size}"
+    size = plural(result.repeats, "repeat") + (f" of {plural(result.jobs, 'job')}" if result.jobs else "")
+    if result.bare_jobs_per_s is not None:
+        bare = (result.bare_jobs_per_s, result.bare_client_us_per_job, result.bare_server_us_per_job)
+        yield _row(f"  {result.base}", *bare, "DOUBTFUL" if result.baseline_doubtful else "")
+    for what, figure in result.figures.items():
+        yield f"  {_figure(figure)} {what}"
+    memory = "" if result.bytes_per_waiting_job is None else f"{result.bytes_per_waiting_job} bytes per waiting job; "
+    yield f"  {memory}{size}"
+
+
+def _figure(figure: Spread) -> str:
+    if figure.min == figure.max:
+        return f"{figure.median:,.4g}"
+    return f"{figure.median:,.4g} ({figure.min:,.4g}-{figure.max:,.4g})"
 
 
 def _row(name: str, rate: Spread | None, client_us: float | None, server_us: float | None, last: str) -> str:

@@ -17,6 +17,7 @@ cli = Root(
         "cron": ("streamjobs.cli.cron", "cron", "See, run and pause crons."),
         "doctor": ("streamjobs.cli.doctor", "doctor", "Look the server and the queues over."),
         "exporter": ("streamjobs.cli.exporter", "exporter", "Serve what the queues hold to Prometheus."),
+        "bench": ("streamjobs.cli.bench", "bench", "Measure it on this machine."),
         "lua": ("streamjobs.cli.lua", "lua", "Show the scripts that the server runs."),
         "demo": ("streamjobs.cli.demo", "demo", "See it all at work on this machine's own Python."),
     },

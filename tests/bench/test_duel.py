@@ -44,10 +44,53 @@ def test_each_side_drains_what_each_side_adds(lab: Lab, adds: str, drains: str) 
 
     done = run_cycle(lab, Cycle(adds, drains), order)
 
+    assert done.drained is not None
     assert done.enqueued.jobs == done.drained.jobs == JOBS
     assert done.bytes_per_job > 100
     with redis.Redis.from_url(lab.url) as client:
         assert list(client.scan_iter(match=f"{order.namespace}:*")) == []
+
+
+def test_two_processes_drain_together_and_each_sees_all_done(lab: Lab) -> None:
+    for side in ("worker_shared", "bare_drain"):
+        done = run_cycle(lab, Cycle("bare_enqueue", side, workers=2), lab.order(JOBS))
+
+        assert done.drained is not None
+        assert done.drained.jobs == JOBS
+
+
+def test_jobs_are_drained_while_others_add_them(lab: Lab) -> None:
+    for cycle in (Cycle("enqueue_many", "worker", at_once=True), Cycle("bare_enqueue", "bare_drain", at_once=True)):
+        done = run_cycle(lab, cycle, lab.order(JOBS))
+
+        assert done.drained is not None
+        assert done.enqueued.jobs == done.drained.jobs == JOBS
+
+
+@pytest.mark.parametrize("adds", sorted(enqueue.SINGLE_SIDES))
+@pytest.mark.parametrize("callers", [1, 7, 2 * JOBS])
+def test_every_caller_adds_its_share(lab: Lab, adds: str, callers: int) -> None:
+    done = run_cycle(lab, Cycle(adds), lab.order(JOBS, callers=callers))
+
+    assert done.drained is None
+    assert done.enqueued.jobs == JOBS
+
+
+@pytest.mark.parametrize("drains", sorted(drain.MORE_SIDES))
+def test_each_other_drain_ends_what_was_added(lab: Lab, drains: str) -> None:
+    done = run_cycle(lab, Cycle("enqueue_many", drains), lab.order(JOBS))
+
+    assert done.drained is not None
+    assert done.drained.jobs == JOBS
+
+
+def test_jobs_that_are_never_drained_are_counted(lab: Lab) -> None:
+    order = lab.order(JOBS)
+    with redis.Redis.from_url(lab.url) as client:
+        client.xadd(QueueKeys(order.namespace, QUEUE).stream, {"kind": KIND, "body": "{}", "meta": ""})
+
+    with pytest.raises(Void, match=r"jobs waiting after bare_one: 1201, expected 1200"):
+        run_cycle(lab, Cycle("bare_one"), order)
 
 
 def test_jobs_that_stay_make_it_void(lab: Lab) -> None:
@@ -100,7 +143,7 @@ def test_both_sides_run_in_turn_and_swap_their_order(lab: Lab, capsys: pytest.Ca
     assert result.void is None
     told = [line.split(":")[0].split()[2:] for line in capsys.readouterr().err.splitlines()]
     turns = ["ours", "bare", "bare", "ours", "ours", "bare"]
-    assert told == [[f"{1 + n // 2}/3", side] for n, side in enumerate(turns)]
+    assert told == [[f"{n}/6", side] for n, side in enumerate(turns, 1)]
 
 
 def rounds(*seconds: float) -> list[Round]:

@@ -27,7 +27,7 @@ def documents(line: Line) -> list[dict[str, Any]]:
     found.append(line.json("job", "show", dead))
     line.work()
     line.enqueue("tests.fail", "y", "--dedupe-key", "d")
-    found += [line.stats(), line.json("queue", "list"), line.json("lua", "list")]
+    found += [line.stats(), line.json("queue", "list"), line.json("lua", "list"), line.json("bench", "list")]
     found.append(line.json("queue", "limit", "math", "--rate", "5/m", "--concurrency", "off"))
     found += [line.json("job", "show", dead), line.json("dead", "show", dead)]
     found += [line.json("dead", "list"), line.json("dead", "groups")]
@@ -74,7 +74,7 @@ def test_documents_fit_their_schemas(line: Line) -> None:
 
     # What `enqueue --wait` and orders print is checked where a worker runs beside it, and benchmarks' by their tests.
     assert {path.stem for path in FOLDER.glob("*.json")} - {name.removeprefix("streamjobs.") for name in seen} == {
-        "result", "workers.order", "bench",
+        "result", "workers.order", "bench", "bench.compare", "bench.peers",
     }  # fmt: skip
 
 

@@ -82,3 +82,4 @@ def test_installed_wheel_loads_every_script(wheel: Path, tmp_path: Path) -> None
     assert Path(folder).is_relative_to(clean)
     assert names == sorted(path.stem for path in (ROOT / "lua").glob("*.lua"))
     assert run(clean / "bin" / "streamjobs", "--version", PYTHONPATH=lent).strip()
+    assert "enqueue" in run(clean / "bin" / "streamjobs", "bench", "list", PYTHONPATH=lent)

@@ -1,0 +1,1 @@
+"""One small program for each job system; run by the Python of that system's own environment."""

@@ -1,0 +1,38 @@
+"""arq; fast keeps no results, asks more often, and runs 500 at once."""
+
+from typing import Any
+
+import arq
+from arq.connections import RedisSettings
+from arq.worker import Worker
+
+from .base import FAST, TEXT, URL, Clock, callers, main, mark
+
+SETTINGS = RedisSettings.from_dsn(URL)
+
+
+async def noop(ctx: Any, number: int, text: str) -> None:
+    mark()
+
+
+async def one_awaited(jobs: int) -> None:
+    pool = await arq.create_pool(SETTINGS)
+    await pool.ping()
+    with Clock(jobs):
+        for number in range(jobs):
+            await pool.enqueue_job("noop", number, TEXT)
+
+
+async def together(jobs: int) -> None:
+    pool = await arq.create_pool(SETTINGS)
+    await pool.ping()
+    await callers(lambda number: pool.enqueue_job("noop", number, TEXT), jobs)
+
+
+async def drain() -> None:
+    fast = {"max_jobs": 500, "poll_delay": 0.01, "keep_result": 0} if FAST else {}
+    await Worker(functions=[noop], redis_settings=SETTINGS, **fast).async_run()
+
+
+if __name__ == "__main__":
+    main(one_awaited=one_awaited, together=together, drain=drain)
