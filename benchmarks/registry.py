@@ -79,8 +79,6 @@ SCENARIOS: Mapping[str, Scenario] = {
     "dedupe": Scenario(
         "jobs with a dedupe key each beside the same without, added and drained", MEASURING, _duels(dedupe.run)
     ),
-        "jobs with a dedupe key each beside the same without, added and drained", MEASURING, _duels(dedupe.run)
-    ),
     "drain": Scenario(
         "workers draining no-op jobs: one, two, threads, results, failures", MEASURING, _duels(drain.run)
     ),

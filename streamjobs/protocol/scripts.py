@@ -56,3 +56,9 @@ def load(name: str) -> Script:
 
     text = expand((folder() / f"{name}.lua").read_text("utf-8"))
     return Script(name, text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+def load_all() -> None:
+    """Load every script now: a process that is to live long may later have no file left to open."""
+    for name in names():
+        load(name)

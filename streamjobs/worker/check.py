@@ -9,7 +9,7 @@ from streamjobs.client.talk import Leniently, Talk, atalk
 from streamjobs.client.target import Target
 from streamjobs.core.errors import Refused, Rejected, StreamJobsError, Unavailable
 from streamjobs.core.server import About, Finding, Level, ServerFacts, eviction, rights, role, schema, version
-from streamjobs.protocol import server
+from streamjobs.protocol import scripts, server
 from streamjobs.protocol.calls import Request
 from streamjobs.protocol.keys import QueueKeys
 
@@ -70,7 +70,7 @@ def look(queues: Sequence[QueueKeys], target: Target) -> Talk[list[Finding]]:
 
 
 async def check(executor: AsyncExecutor, target: Target, queues: Sequence[QueueKeys], *, allow_eviction: bool) -> None:
-    """Make sure that a worker may start; log what else there is to say.
+    """Make sure that a worker may start, and has all that it needs at hand; log what else there is to say.
 
     Args:
         executor: the way to the server.
@@ -83,6 +83,7 @@ async def check(executor: AsyncExecutor, target: Target, queues: Sequence[QueueK
         Rejected: it is too old, a right is missing, or a queue is laid out as no version knows that is this old.
         Refused: it may delete jobs, and that was not allowed.
     """
+    scripts.load_all()
     findings = await atalk(executor, look(queues, target))
     for finding in findings:
         if finding.level is Level.FAIL and not (finding.about is About.EVICTION and allow_eviction):

@@ -8,6 +8,7 @@ import pytest
 
 from streamjobs import Refused, Rejected, State, StreamJobs
 from streamjobs.core import server as judges
+from streamjobs.protocol import scripts
 from streamjobs.worker.worker import Worker
 from tests.servers import Server
 from tests.worker.support import FAST, WITHIN_S, Queue, make_app, messages, within
@@ -323,3 +324,15 @@ async def test_it_looks_once_and_not_again_after_the_server_was_away(own: Own, e
 
     with server.client() as client:
         assert "cmdstat_info" not in client.info("commandstats")
+
+
+async def test_a_worker_needs_no_more_files_once_it_has_started(
+    own: Own, echo_app: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process without a free descriptor cannot read a script that it has not used before."""
+    scripts.load.cache_clear()
+    app = echo_app(own().url)
+
+    async with app.worker(options=FAST):
+        monkeypatch.setattr(scripts, "folder", lambda: Path("/nowhere"))
+        assert await works(app)
