@@ -26,13 +26,7 @@ def test_list_names_the_scenarios() -> None:
 
     assert done.returncode == 0
     assert [line.split()[0] for line in done.stdout.splitlines()] == [
-        "enqueue",
-        "dedupe",
-        "drain",
-        "limits",
-        "cron",
-        "dead",
-        "chaos",
+        *("enqueue", "dedupe", "drain", "limits", "cron", "dead", "startup", "stats", "chaos"),
     ]
 
 
