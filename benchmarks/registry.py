@@ -8,7 +8,23 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 
 import msgspec
 
-from . import cron, dead, dedupe, delayed, drain, enqueue, growth, latency, limits, memory, mixed, recovery, scripts
+from . import (
+    cron,
+    dead,
+    dedupe,
+    delayed,
+    drain,
+    enqueue,
+    growth,
+    latency,
+    limits,
+    memory,
+    mixed,
+    recovery,
+    scripts,
+    startup,
+    stats,
+)
 from .document import Result, Soak
 from .duel import Size
 from .lab import Lab
@@ -69,6 +85,7 @@ def _chaos(given: Given) -> AbstractContextManager[Session]:
 
 
 MEASURING = frozenset({"quick", "repeats", "jobs"})
+TIMING = frozenset({"quick", "repeats"})
 
 SCENARIOS: Mapping[str, Scenario] = {
     "enqueue": Scenario(
@@ -97,14 +114,16 @@ SCENARIOS: Mapping[str, Scenario] = {
     "scripts": Scenario("server time per script and size of batch", MEASURING, _duels(scripts.run)),
     "limits": Scenario("rates and concurrency: how exact, at what cost, and how fair", MEASURING, _duels(limits.run)),
     "cron": Scenario(
-        "schedules: what they cost workers and the server, and how punctual they are",
-        frozenset({"quick", "repeats"}),
-        _duels(cron.run),
+        "schedules: what they cost workers and the server, and how punctual they are", TIMING, _duels(cron.run)
     ),
     "dead": Scenario(
         "dead list, groups and replay of many dead jobs; a list of few beside many that are done",
         MEASURING,
         _duels(dead.run),
+    ),
+    "startup": Scenario("the command line from its start to its end: --help, stats", TIMING, _duels(startup.run)),
+    "stats": Scenario(
+        "a look at a queue with 2 million jobs waiting beside one at an empty", TIMING, _duels(stats.run)
     ),
     "chaos": Scenario(
         "producers and workers under kills, pauses, cuts: is anything lost?",
@@ -129,4 +148,5 @@ SIDES: Mapping[str, Callable[[Order], Sample]] = {
     **growth.SIDES,
     **memory.SIDES,
     **recovery.SIDES,
+    **stats.SIDES,
 }

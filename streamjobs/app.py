@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
-from streamjobs.client import Connections
+from streamjobs.client import DEFAULT_URL, Connections
 from streamjobs.core import codec, names
 from streamjobs.core.classify import Rule
 from streamjobs.core.cron import Calendar, Every, Schedule
@@ -45,8 +45,6 @@ from streamjobs.worker.worker import Worker
 P = ParamSpec("P")
 R = TypeVar("R")
 Lifespan = Callable[["StreamJobs"], AbstractAsyncContextManager[Any]]
-
-DEFAULT_URL = "redis://localhost:6379/0"
 
 
 class StreamJobs:

@@ -96,8 +96,8 @@ class Settings:
     @cached_property
     def connections(self) -> "Connections":
         """The server of commands without an app; closed when the command ends."""
-        from streamjobs.app import DEFAULT_URL
-        from streamjobs.client import Connections
+        # Not from the app: a look at the queues needs no worker.
+        from streamjobs.client import DEFAULT_URL, Connections
 
         url, source = self.found("url")
         if url is None:

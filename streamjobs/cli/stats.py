@@ -39,6 +39,7 @@ WATCH_S = "2s"
     metavar="NAME=BOUNDS",
     help="from when on degraded, and critical: oldest=30s/2m, dead=off",
 )
+@click.option("--prom", is_flag=True, help="print metrics in the text format of Prometheus")
 def stats(
     queues: tuple[str, ...],
     watch: str | None,
@@ -46,6 +47,7 @@ def stats(
     window: str | None,
     asserts: tuple[str, ...],
     thresholds: tuple[tuple[str, params.Pair], ...],
+    prom: bool,
 ) -> int:
     """Show what each queue holds, what came and went lately, and whether it is healthy and why not.
 
@@ -54,9 +56,11 @@ def stats(
     """
     from streamjobs.operate.conditions import parse
 
+    if prom and (watch is not None or by == "kind" or settings().as_json):
+        raise click.UsageError("--prom prints the queues once: leave out --watch, --by kind and --json")
     every_s, queues = _every_s(watch, queues)
     conditions = [one for text in asserts for one in parse(text, params.seconds)]
-    look = Look(queues, by, window, dict(thresholds), conditions)
+    look = Look(queues, by, window, dict(thresholds), conditions, prom=prom)
     return look.once() if every_s is None else look.again(every_s)
 
 
@@ -83,6 +87,8 @@ class Look:
         window: str | None,
         thresholds: dict[str, params.Pair],
         conditions: "Sequence[Condition]",
+        *,
+        prom: bool,
     ) -> None:
         from streamjobs.core.thresholds import Thresholds
         from streamjobs.operate.metrics import WINDOWS
@@ -94,6 +100,7 @@ class Look:
         self._window = WINDOWS[window or ("5m" if self._by_kind else "1m")]
         self._thresholds = thresholds
         self._conditions = conditions
+        self._prom = prom
         self._executor, _ = settings().reach()
 
     def once(self) -> int:
@@ -101,7 +108,11 @@ class Look:
         from streamjobs.core.thresholds import Health
 
         seen, broken = self._see()
-        if settings().as_json:
+        if self._prom:
+            from streamjobs.operate.prom import judged
+
+            click.echo(judged(seen), nl=False)
+        elif settings().as_json:
             show.document("stats", **fields(seen, broken))
         else:
             for line in self._lines(seen):

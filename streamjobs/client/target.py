@@ -14,6 +14,8 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from streamjobs.core.errors import InvalidOption
 from streamjobs.core.server import Finding, transport
 
+DEFAULT_URL = "redis://localhost:6379/0"
+
 _ALIASES = {"valkey": "redis", "valkeys": "rediss"}
 _SCHEMES = "redis://, rediss://, valkey://, valkeys://, unix://, embedded:// or memory://"
 _UNREADABLE = "<unreadable URL>"

@@ -9,8 +9,8 @@ from streamjobs.client import Connections
 from streamjobs.client.talk import atalk
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.exposition import TYPE
-from streamjobs.operate.prom import families
-from streamjobs.operate.stats import snapshot
+from streamjobs.operate.overview import overview
+from streamjobs.operate.prom import judged
 from streamjobs.protocol.upkeep import server_time
 from streamjobs.worker.probes import health_pages, serving
 from streamjobs.worker.site import Page
@@ -22,7 +22,7 @@ FRESH_S = 1.0
 
 
 class Exporter:
-    """Serves `/metrics`, `/livez` and `/readyz`, each scrape from a snapshot of its own."""
+    """Serves `/metrics`, `/livez` and `/readyz`, each scrape from a look of its own."""
 
     def __init__(self, connections: Connections, namespace: str) -> None:
         self._executor = connections.aio()
@@ -51,7 +51,7 @@ class Exporter:
     async def _ask(self) -> Page:
         try:
             async with asyncio.timeout(ANSWER_S):
-                return Page(families(await atalk(self._executor, snapshot(self._namespace))), type=TYPE)
+                return Page(judged(await atalk(self._executor, overview(self._namespace))), type=TYPE)
         except StreamJobsError as error:
             why = str(error)
         except TimeoutError:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from streamjobs.core.exposition import OTHER, Family, exposition
+from streamjobs.operate.overview import Overview
 from streamjobs.operate.stats import QueueStats, Snapshot
 
 MOST_QUEUES = 1000
@@ -39,6 +40,13 @@ def families(snapshot: Snapshot, health: Mapping[str, int] | None = None) -> str
             Family("streamjobs_queue_moves_total", "counter", "Moves of jobs since the queue was made.", moves),
         ]
     )
+
+
+def judged(seen: Overview) -> str:
+    """Return the metrics of the queues of an overview, their verdicts among them."""
+    stats = [view.stats for view in seen.queues]
+    health = {view.stats.queue: int(view.verdict.health) for view in seen.queues}
+    return families(Snapshot(seen.at_ms, seen.server, stats, seen.latency_s), health)
 
 
 def _gauge(name: str, help: str, queues: Iterable[QueueStats], field: str) -> Family:

@@ -43,6 +43,21 @@ def test_help_imports_nothing_heavy() -> None:
     assert (done.returncode, done.stderr) == (0, "[]\n")
 
 
+def test_a_look_at_the_queues_loads_no_worker() -> None:
+    """A third of the time that stats takes would be for what it does not use."""
+    program = (
+        "import sys\n"
+        "from streamjobs.cli.main import cli\n"
+        "try: cli.main(['stats', '--url', 'memory://'])\n"
+        "except SystemExit as end: assert not end.code\n"
+        "print([name for name in sys.modules if name.startswith(('streamjobs.worker', 'streamjobs.producer'))])\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+
+    assert done.stdout.splitlines()[-1] == "[]", done
+
+
 @pytest.mark.parametrize("words", EVERY, ids=" ".join)
 def test_every_command_has_help_and_takes_the_global_options(words: tuple[str, ...]) -> None:
     shown = CliRunner().invoke(cli, [*words, "--help"])

@@ -4,6 +4,7 @@ import re
 
 import pytest
 from click.testing import CliRunner
+from prometheus_client.parser import text_string_to_metric_families
 
 from streamjobs.cli.main import cli
 from streamjobs.operate.metrics import WINDOWS
@@ -171,6 +172,17 @@ def test_named_queues_show_what_came_and_went(line: Line) -> None:
     assert "█" not in line("stats", exit=1).stdout
 
 
+def test_metrics_for_prometheus(line: Line) -> None:
+    line("enqueue", "tests.greet", "--count", "3")
+
+    families = {one.name: one for one in text_string_to_metric_families(line("stats", "--prom", exit=1).stdout)}
+
+    waiting = {sample.labels["state"]: sample.value for sample in families["streamjobs_queue_jobs"].samples}
+    assert (waiting["waiting"], waiting["dead"]) == (3, 0)
+    assert [sample.value for sample in families["streamjobs_queue_health"].samples] == [2]
+    assert families["streamjobs_queue_moves"].type == "counter"
+
+
 def test_limits_are_shown_where_jobs_wait_for_them(line: Line) -> None:
     line.enqueue("tests.greet", "Ada")
     line("queue", "limit", "default", "--max-waiting", "2")
@@ -205,6 +217,8 @@ def test_case_H5_stats_shows_bytes(line: Line) -> None:
         (["--threshold", "oldest=60s/30s"], "it would be critical before it is degraded"),
         (["--threshold", "dead=-1"], "use a duration, a number"),
         (["--window", "2m"], "--window"),
+        (["--prom", "--json"], "--prom prints the queues once"),
+        (["--prom", "--watch"], "--prom prints the queues once"),
         (["--by", "worker"], "--by"),
         (["--watch", "0"], "0: use 0.1s to 1h"),
         (["--watch", "a b"], "a b"),

@@ -52,6 +52,8 @@ async def test_a_scrape_tells_what_the_queue_holds_now(port: Port, store: Store)
     assert counts == {"waiting": 1, "running": 1, "dead": 1}
     assert (found["streamjobs_queue_workers", "q"], found["streamjobs_queue_slots", "q"]) == (1, 8)
     assert found["streamjobs_queue_moves_total", "q", "dead"] == 1
+    # A dead job is to be looked at.
+    assert found["streamjobs_queue_health", "q"] == 1
 
 
 async def test_it_is_live_and_ready(port: Port) -> None:

@@ -73,7 +73,8 @@ def check_identity(stats: QueueStats) -> None:
     live = stats.waiting + stats.running + stats.scheduled + stats.retrying
     ended = total("done", 0) + total("dead", 0) + total("cancelled", 0)
     assert total("enqueued", 0) + total("replayed", 0) == ended + live
-    assert stats.dead == total("dead", 0) - total("replayed", 0) - total("purged", 0)
+    gone = sum(total(name, 0) for name in ("replayed", "purged", "handed", "trimmed"))
+    assert stats.dead == total("dead", 0) + total("restored", 0) - gone
 
 
 @pytest.mark.parametrize(("machine", "examples"), [(Seen, 30), (SeenKeyed, 30)])
