@@ -34,7 +34,7 @@ def fill(queue: Queue, count: int) -> None:
 
 def upkeep_of(app: StreamJobs, queue: Queue, bound: Bound | None = None) -> Upkeep:
     station = Station(app.connections.aio(), app.namespace, [WorkerQueue(queue.keys, 15_000)], FAST, "me", Random(1))
-    return Upkeep(station, {}, {"q": bound} if bound else {})
+    return Upkeep(station, {}, {"q": bound} if bound else {}, {})
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -123,7 +123,7 @@ LOSSES = (
         "a promotion takes the job out of the set before it is on the stream",
         (
             Edit(
-                "lua/promote.lua",
+                "lua/include/due.lua",
                 "      local entry = redis.call('XADD'",
                 "      redis.call('ZREM', zset, job)\n"
                 "      redis.call('HDEL', bodies, job)\n"
