@@ -16,8 +16,11 @@ local function look_at_lanes(lanes)
     set_wake(lanes, lane)
   end
   for _, waiting in ipairs(redis.call('ZRANDMEMBER', lanes.line, 5)) do
-    local lane = string.match(waiting, '^(.*)\n[^\n]+\n[^\n]+$')
-    if not lane then
+    local lane, entry = string.match(waiting, '^(.*)\n[^\n]+\n([^\n]+)$')
+    local row = lane and pending(lanes.stream, entry)
+    if not row or row[2] ~= 'parked' then
+      -- Cancelled, or claimed away. Where no place comes free nobody else finds that out, and it would hide
+      -- from `reclaim` that another was lost from the line.
       redis.call('ZREM', lanes.line, waiting)
     elseif not redis.call('ZSCORE', lanes.wake, lane) then
       set_wake(lanes, lane)

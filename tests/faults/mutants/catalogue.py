@@ -289,8 +289,9 @@ RULES = (
         "key-without-ttl",
         "a dedupe key has no TTL: only the end of its job can free it",
         (
-            Edit("lua/enqueue.lua", "SET', KEYS[key], id, 'NX', 'PX', ttl)", "SET', KEYS[key], id, 'NX')"),
-            Edit("lua/enqueue.lua", "SET', KEYS[key], id, 'PX', ttl)", "SET', KEYS[key], id)"),
+            Edit("lua/include/key.lua", "SET', name, id, 'NX', 'PX', ttl, 'GET')", "SET', name, id, 'NX', 'GET')"),
+            Edit("lua/include/key.lua", "SET', name, id, 'NX', 'PX', ttl)", "SET', name, id, 'NX')"),
+            Edit("lua/enqueue.lua", "SET', name, given, 'PX', ttl)", "SET', name, given)"),
         ),
         "test_dedupe.py::test_keys_of_every_mode_hold_while_workers_are_killed_and_jobs_fail",
         "I12",
