@@ -35,8 +35,10 @@ class Kind(Generic[P, R]):
         if options is not None:
             mode = options.mode(mode)
             self._queue = options.queue or self._queue
-            self._delay_ms, self._at_ms = options.delay_ms, options.at_ms
-            ttl_ms = ttl_ms if options.result_ttl is None else result_ttl_ms(options.result_ttl)
+            if options.delay is not None or options.at is not None:
+                self._delay_ms, self._at_ms = options.delay_ms, options.at_ms
+            if options.result_ttl is not None:
+                ttl_ms = result_ttl_ms(options.result_ttl)
             if mode is not None and mode is not handler.options.dedupe:
                 mode.check(handler.signature.names, handler.kind)
         self._meta = make_meta(options, ttl_ms, mode)
