@@ -6,7 +6,7 @@ import pytest
 
 from streamjobs import InvalidOption, StreamJobs, Thresholds
 from streamjobs.core.thresholds import stored
-from streamjobs.protocol.intake import THRESHOLDS
+from streamjobs.protocol.config import THRESHOLDS
 from tests.worker.support import FAST, WITHIN_S, Queue
 
 
