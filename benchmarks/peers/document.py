@@ -28,6 +28,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     drain: Spread | None = None
     """By one worker."""
     bytes_per_waiting_job: float | None = None
+    of_bare: dict[str, Spread] = {}
+    """What `one`, `one_awaited` and `drain` are of the bare loop that ran just before, repeat by repeat."""
     doubtful: list[str] = []
     """What is too slow to be true."""
     failed: str | None = None

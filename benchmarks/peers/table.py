@@ -53,4 +53,5 @@ def _spread(row: Row, way: str) -> str:
     if figure is None:
         return ""
     doubt = " doubtful" if way in row.doubtful else ""
-    return f"{figure.median:,.0f} ({figure.min:,.0f}-{figure.max:,.0f}){doubt}"
+    ratio = f", {row.of_bare[way].median:.2g} of bare" if way in row.of_bare else ""
+    return f"{figure.median:,.0f} ({figure.min:,.0f}-{figure.max:,.0f}){ratio}{doubt}"

@@ -78,13 +78,30 @@ def test_every_peer_has_its_adapter() -> None:
         assert bool(one.packages) is (one.name not in (BARE, OURS))
 
 
-def test_what_is_far_slower_than_it_is_known_to_be_is_doubtful() -> None:
-    config, bare = Config(1, one_ratio=0.2, drain_ratio=0.01), {"one": [1000.0, 2000.0, 900.0], "drain": [10_000.0]}
+def ratio(median: float) -> Spread:
+    return Spread(median, 0.0, 1.0)
 
-    assert too_slow(config, {"one_awaited": [141.0], "drain": [71.0]}, bare) == []
-    assert too_slow(config, {"one_awaited": [139.0], "drain": [71.0]}, bare) == ["one_awaited"]
-    assert too_slow(config, {"one": [150.0, 1.0, 150.0], "drain": [69.0]}, bare) == ["drain"]
-    assert too_slow(config, {"drain": [1.0]}, {}) == []
+
+def test_what_is_far_slower_than_it_is_known_to_be_is_doubtful() -> None:
+    config = Config(1, one_ratio=0.2, drain_ratio=0.01)
+
+    assert too_slow(config, {"one_awaited": ratio(0.141), "drain": ratio(0.0071)}) == []
+    assert too_slow(config, {"one_awaited": ratio(0.139), "drain": ratio(0.0071)}) == ["one_awaited"]
+    assert too_slow(config, {"one": ratio(0.2), "drain": ratio(0.0069)}) == ["drain"]
+    assert too_slow(Config(1), {"drain": ratio(0.0)}) == []
+
+
+def test_rates_are_compared_with_the_bare_loop_of_the_same_minute() -> None:
+    found = Found(next(one for one in PEERS if one.name == "arq"), "default")
+    for minute, rate in enumerate((10.0, 40.0, 15.0), 1):
+        found.note("one_awaited", rate)
+        found.note("drain", rate)
+        found.compare({"one": 100.0 * minute, "drain": 1000.0 * minute})
+
+    row = found.row()
+
+    assert row.of_bare == {"one_awaited": Spread(0.1, 0.05, 0.2), "drain": Spread(0.01, 0.005, 0.02)}
+    assert row.doubtful == ["one_awaited"]  # 0.1 of it, where 0.223 are known
 
 
 def test_a_row_is_the_medians_of_what_was_found() -> None:
@@ -94,18 +111,25 @@ def test_a_row_is_the_medians_of_what_was_found() -> None:
         found.note("bulk", None)
     found.bytes += [120.4]
 
-    row = found.row(None)
+    row = found.row()
     found.failed = "it broke"
 
     assert row.drain == Spread(2.0, 1.0, 3.0)
     assert row.bulk is None
     assert row.bytes_per_waiting_job == 120
-    assert found.row(None) == Row(peer=OURS, config="fast", failed="it broke")
+    assert found.row() == Row(peer=OURS, config="fast", failed="it broke")
 
 
 ROWS = [
     Row(peer="taskiq-stream", config="default", version="1.2.3", one=Spread(1_234_567.0, 1.0, 2e6), drain=None),
-    Row(peer="huey", config="fast", version="9", drain=Spread(3.0, 2.0, 4.0), doubtful=["drain"]),
+    Row(
+        peer="huey",
+        config="fast",
+        version="9",
+        drain=Spread(3.0, 2.0, 4.0),
+        of_bare={"drain": Spread(0.0123, 0.01, 0.02)},
+        doubtful=["drain"],
+    ),
     Row(peer="arq", config="fast", failed="not installed: " + "no such version " * 8),
 ]
 
@@ -133,7 +157,7 @@ def test_the_table_fits_80_columns_and_marks_doubts() -> None:
     assert "1,234,567" in text
     assert "?: far slower" in text
     page = table.markdown(finished())
-    assert "| huey 9, fast |  |  |  |  | 3 (2-4) doubtful | 0 |" in page
+    assert "| huey 9, fast |  |  |  |  | 3 (2-4), 0.012 of bare doubtful | 0 |" in page
     assert "not installed: no such" in page
 
 
