@@ -6,7 +6,7 @@ CANDIDATES := $(PYTHON) python3.11 python3.12 python3.13 python3
 ADEQUATE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test faults mutants crons check bench clean
+.PHONY: demo test faults mutants crons benches check bench clean
 
 demo: $(VENV)/.user
 	$(BIN)/streamjobs demo
@@ -22,6 +22,10 @@ faults: $(VENV)/.dev
 # Wrong variants of the product: each passes the smoke, and a scenario catches it by an invariant.
 mutants: $(VENV)/.dev
 	$(BIN)/python -m tests.faults.mutants $(ARGS)
+
+# Every benchmark, run small: do they measure what they say?
+benches: $(VENV)/.dev
+	PYTHONDEVMODE=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m bench tests/bench $(ARGS)
 
 # Crons beside every minute of five years in twelve zones; `make test` takes samples of it.
 crons: $(VENV)/.dev

@@ -12,6 +12,8 @@ from benchmarks.server import running
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.job import Meta
 
+pytestmark = pytest.mark.bench
+
 Entry = tuple[bytes, dict[bytes, bytes]]
 
 

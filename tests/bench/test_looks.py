@@ -13,6 +13,8 @@ from benchmarks.lab import Lab
 from benchmarks.server import running
 from streamjobs.protocol.keys import QueueKeys
 
+pytestmark = pytest.mark.bench
+
 
 @pytest.fixture
 def lab() -> Iterator[Lab]:

@@ -38,10 +38,12 @@ def url() -> Iterator[str]:
         yield url
 
 
+@pytest.mark.bench
 def test_the_server_of_peers_listens_on_this_machine_alone(url: str) -> None:
     assert url.startswith("redis://127.0.0.1:")
 
 
+@pytest.mark.bench
 @pytest.mark.parametrize(("name", "ways"), [(BARE, ["one", "bulk"]), (OURS, list(WAYS))])
 def test_an_adapter_adds_in_the_ways_it_has_and_drains_all(url: str, name: str, ways: list[str]) -> None:
     with bout(url, peer(name), "default", PYTHON) as one:
@@ -54,6 +56,7 @@ def test_an_adapter_adds_in_the_ways_it_has_and_drains_all(url: str, name: str, 
     assert taken > 100
 
 
+@pytest.mark.bench
 def test_an_adapter_that_fails_says_how(url: str) -> None:
     with bout(url, peer(BARE, adapter="no_such"), "default", PYTHON) as one:
         with pytest.raises(Failed, match=r"one ended with exit code 1: .*No module named adapters\.no_such_jobs"):
@@ -62,6 +65,7 @@ def test_an_adapter_that_fails_says_how(url: str) -> None:
             one.drain(1.0)
 
 
+@pytest.mark.bench
 def test_jobs_that_do_not_all_run_are_a_failure(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bouts, "START_S", 1.0)
     with bout(url, peer(OURS), "default", PYTHON) as one:

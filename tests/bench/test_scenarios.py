@@ -12,6 +12,8 @@ from benchmarks.duel import Size
 from benchmarks.lab import Lab
 from benchmarks.server import running
 
+pytestmark = pytest.mark.bench
+
 TINY = Size(1, 600)
 
 
