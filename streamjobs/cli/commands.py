@@ -1,5 +1,6 @@
 """What all commands share: options that may stand anywhere, late imports, errors in one line."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -10,6 +11,8 @@ import click
 from streamjobs.cli.endings import ended_by
 from streamjobs.cli.settings import Settings
 
+COMPLETION = "_STREAMJOBS_COMPLETE"
+"""The variable by which a shell asks what a word may become."""
 Place = tuple[str, str, str]
 """Where a command is: module, name in it, and its line in the list of commands."""
 
@@ -29,7 +32,7 @@ def _note(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 
 def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    if value:
+    if value and not ctx.resilient_parsing:
         from streamjobs import __version__
 
         click.echo(f"streamjobs {__version__}")
@@ -145,6 +148,10 @@ class Root(LazyGroup):
         settings = Settings()
         words = list(sys.argv[1:] if args is None else args) or ["--help"]
         settings.words = tuple(words)
+        if instruction := os.environ.get(COMPLETION):
+            from click.shell_completion import shell_complete
+
+            sys.exit(shell_complete(self, {"obj": settings}, prog_name or "streamjobs", COMPLETION, instruction))
         try:
             with self.make_context(prog_name or "streamjobs", words, obj=settings, **extra) as ctx:
                 code = self.invoke(ctx)
