@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import click
 
 from streamjobs.cli.settings import Settings
-from streamjobs.core.names import is_name
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -78,8 +77,7 @@ def _ask(settings: Settings, found: list[str]) -> None:
             connections.close()
     except StreamJobsError:
         return
-    # Others may have written into that set.
-    found += sorted(filter(is_name, names))
+    found += names
 
 
 def kinds(ctx: click.Context) -> list[str]:
