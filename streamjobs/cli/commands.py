@@ -78,6 +78,15 @@ class _Common(click.Command):
         if isinstance(self, click.Group):
             self.format_commands(ctx, formatter)
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from streamjobs.cli import examples
+
+        super().format_epilog(ctx, formatter)
+        if not isinstance(self, click.Group) and (lines := examples.of(ctx.command_path)):
+            with formatter.section("Examples"):
+                # Not wrapped: they are to be copied.
+                formatter.write("".join(f"  {line}\n" for line in lines))
+
 
 class Command(_Common):
     """One command."""
