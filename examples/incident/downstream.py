@@ -27,9 +27,8 @@ class Downstream(ThreadingHTTPServer):
 
 
 class _Answer(BaseHTTPRequestHandler):
-    server: Downstream
-
     def do_GET(self) -> None:
+        assert isinstance(self.server, Downstream)
         failing = self.server.overloaded.is_set()
         if failing:
             time.sleep(LATE_S)
