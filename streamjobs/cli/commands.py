@@ -1,5 +1,6 @@
 """What all commands share: options that may stand anywhere, late imports, errors in one line."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -10,6 +11,8 @@ import click
 from streamjobs.cli.endings import ended_by
 from streamjobs.cli.settings import Settings
 
+COMPLETION = "_STREAMJOBS_COMPLETE"
+"""The variable by which a shell asks what a word may become."""
 Place = tuple[str, str, str]
 """Where a command is: module, name in it, and its line in the list of commands."""
 
@@ -29,7 +32,7 @@ def _note(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 
 def _version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    if value:
+    if value and not ctx.resilient_parsing:
         from streamjobs import __version__
 
         click.echo(f"streamjobs {__version__}")
@@ -74,6 +77,15 @@ class _Common(click.Command):
                 formatter.write_dl(records)
         if isinstance(self, click.Group):
             self.format_commands(ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from streamjobs.cli import examples
+
+        super().format_epilog(ctx, formatter)
+        if not isinstance(self, click.Group) and (lines := examples.of(ctx.command_path)):
+            with formatter.section("Examples"):
+                # Not wrapped: they are to be copied.
+                formatter.write("".join(f"  {line}\n" for line in lines))
 
 
 class Command(_Common):
@@ -145,6 +157,10 @@ class Root(LazyGroup):
         settings = Settings()
         words = list(sys.argv[1:] if args is None else args) or ["--help"]
         settings.words = tuple(words)
+        if instruction := os.environ.get(COMPLETION):
+            from click.shell_completion import shell_complete
+
+            sys.exit(shell_complete(self, {"obj": settings}, prog_name or "streamjobs", COMPLETION, instruction))
         try:
             with self.make_context(prog_name or "streamjobs", words, obj=settings, **extra) as ctx:
                 code = self.invoke(ctx)

@@ -26,7 +26,7 @@ _WHEN_EXPIRED = click.Choice(["dead", "drop"])
 
 
 @click.command(cls=Command)
-@click.argument("kind", required=False)
+@click.argument("kind", required=False, shell_complete=params.kind.shell_complete)
 @click.argument("arguments", nargs=-1, metavar="[ARG]...")
 @click.option("-A", "--app", "app_path", metavar="MODULE:APP", help="Check arguments by the app's handlers.")
 @click.option("--arg", "named", multiple=True, metavar="NAME=VALUE", help="One argument; JSON, else text.")

@@ -19,6 +19,7 @@ cli = Root(
         "exporter": ("streamjobs.cli.exporter", "exporter", "Serve what the queues hold to Prometheus."),
         "bench": ("streamjobs.cli.bench", "bench", "Measure it on this machine."),
         "lua": ("streamjobs.cli.lua", "lua", "Show the scripts that the server runs."),
+        "completion": ("streamjobs.cli.completion", "completion", "Let a shell complete commands and names."),
         "demo": ("streamjobs.cli.demo", "demo", "See it all at work on this machine's own Python."),
     },
 )

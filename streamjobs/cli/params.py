@@ -6,17 +6,48 @@ Those in small letters are types for click's options: what they refuse is said w
 import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamjobs.cli import complete
 from streamjobs.core.errors import InvalidOption
 from streamjobs.core.names import check_name, split_job_id
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
     from msgspec import UnsetType
 
     from streamjobs.core.dedupe import Dedupe
+
+if TYPE_CHECKING:
+    _Type = click.types.FuncParamType[str, Any]
+else:
+    # Older versions of click cannot be asked for a type of that.
+    _Type = click.types.FuncParamType
+
+
+class Known(_Type):
+    """A type of values that a shell can complete; to call it reads one."""
+
+    def __init__(self, read: Callable[[str], Any], there_are: Callable[[click.Context], list[str]], sign: str) -> None:
+        super().__init__(read)
+        self._there_are = there_are
+        self._sign = sign
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem[str]]":
+        """Return what the word may become."""
+        return complete.items(self._there_are, ctx, incomplete, self._sign)
+
+
+def known(
+    there_are: Callable[[click.Context], list[str]], *, sign: str = ""
+) -> Callable[[Callable[[str], Any]], Known]:
+    """Let a shell complete what a function reads, from what there is; `sign` parts several values in one word."""
+    return lambda read: Known(read, there_are, sign)
+
 
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
@@ -196,6 +227,12 @@ def when(text: str) -> datetime | float:
         raise click.BadParameter(str(error)) from error
 
 
+@known(complete.kinds)
+def kind(text: str) -> str:
+    """Read the name of a kind."""
+    return words(text)
+
+
 def words(text: str) -> str:
     """Read a text that is not empty: an empty one, such as a shell's unset variable, would mean all."""
     if not text:
@@ -211,6 +248,7 @@ def pair(text: str) -> tuple[str, str]:
     return name, value
 
 
+@known(complete.queue_names)
 def queue(text: str) -> str:
     """Read the name of one queue."""
     try:
@@ -219,11 +257,13 @@ def queue(text: str) -> str:
         raise click.BadParameter(str(error)) from error
 
 
+@known(complete.queue_names, sign=",")
 def queues(text: str) -> tuple[str, ...]:
     """Read names of queues, parted by commas."""
     return tuple(queue(word) for word in text.split(","))
 
 
+@known(complete.queue_names, sign=",")
 def subscriptions(text: str) -> tuple[str, ...]:
     """Read what a worker serves: names or patterns of queues, each perhaps with its weight, parted by commas."""
     from streamjobs.core.subscription import subscriptions as read

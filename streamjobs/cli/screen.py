@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamjobs.cli import show
+from streamjobs.cli import crew, show
 from streamjobs.cli.settings import settings
 from streamjobs.core.text import age, brief, count, rate, short, size, span
 from streamjobs.core.thresholds import Health
@@ -64,6 +64,21 @@ def _kind_rows(queue: str, one: "KindStats") -> Iterator[tuple[str, ...]]:
 
     yield (queue, one.kind, short(round(one.tally.ended)), _share(one.tally), "run", *spread(one.run))
     yield ("", "", "", "", "wait", *spread(one.wait))
+
+
+def workers(seen: "Overview") -> list[str]:
+    """Return the screen of workers: each, and the jobs that have run for longest."""
+    lines = [*heading(seen), ""]
+    found = seen.workers
+    if found is None or not found.workers:
+        lines.append("no workers")
+    else:
+        lines += crew.table(found, "~NAME ~HOST VERSION STATE >RUN/SLOTS >RSS >LAG >SEEN ~QUEUES")
+        if running := crew.jobs(found):
+            lines += ["", *running]
+    if reasons := list(_reasons(seen)):
+        lines += ["", *reasons]
+    return lines
 
 
 def heading(seen: "Overview") -> list[str]:

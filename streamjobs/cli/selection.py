@@ -28,7 +28,7 @@ def selecting(command: F) -> F:
     options = [
         click.option("-Q", "--queue", "queues", type=params.queues, multiple=True, metavar="Q[,Q…]",
                      help="Of these queues; default all."),
-        click.option("--kind", "kinds", type=params.words, multiple=True, help="Of this kind."),
+        click.option("--kind", "kinds", type=params.kind, metavar="KIND", multiple=True, help="Of this kind."),
         click.option("--reason", "reasons", type=_REASONS, multiple=True, help="Dead for this reason."),
         click.option("--error", type=params.words, metavar="TEXT",
                      help="With this in the last error's type or text, as it is or as groups shows it."),

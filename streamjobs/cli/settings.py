@@ -94,16 +94,23 @@ class Settings:
             return check_name(DEFAULT_NAMESPACE if value is None else value, "namespace")
 
     @cached_property
-    def connections(self) -> "Connections":
-        """The server of commands without an app; closed when the command ends."""
-        # Not from the app: a look at the queues needs no worker.
-        from streamjobs.client import DEFAULT_URL, Connections
+    def target(self) -> "Target":
+        """The server of commands without an app, not contacted yet."""
+        from streamjobs.client import DEFAULT_URL, parse_url
 
         url, source = self.found("url")
         if url is None:
             url, source = os.environ.get("REDIS_URL") or DEFAULT_URL, "REDIS_URL"
         with _naming(source):
-            connections = Connections(url, reply_s=PATIENCE_S)
+            return parse_url(url)
+
+    @cached_property
+    def connections(self) -> "Connections":
+        """The server of commands without an app; closed when the command ends."""
+        # Not from the app: a look at the queues needs no worker.
+        from streamjobs.client import Connections
+
+        connections = Connections(self.target, reply_s=PATIENCE_S)
         self._warn(connections.target)
         click.get_current_context().find_root().call_on_close(connections.close)
         return connections

@@ -22,7 +22,9 @@ WATCH_S = "2s"
 @click.command(cls=Command)
 @click.argument("queues", nargs=-1, type=params.queue, metavar="[QUEUE]...")
 @click.option("--watch", is_flag=False, flag_value=WATCH_S, metavar="[2s]", help="look again so often, until Ctrl-C")
-@click.option("--by", type=click.Choice(["queue", "kind"]), default="queue", help="what a row is of; default queue")
+@click.option(
+    "--by", type=click.Choice(["queue", "kind", "worker"]), default="queue", help="what a row is of; default queue"
+)
 @click.option(
     "--window",
     type=click.Choice(["1m", "5m", "1h", "24h"]),
@@ -56,8 +58,8 @@ def stats(
     """
     from streamjobs.operate.conditions import parse
 
-    if prom and (watch is not None or by == "kind" or settings().as_json):
-        raise click.UsageError("--prom prints the queues once: leave out --watch, --by kind and --json")
+    if prom and (watch is not None or by != "queue" or settings().as_json):
+        raise click.UsageError("--prom prints the queues once: leave out --watch, --by and --json")
     every_s, queues = _every_s(watch, queues)
     conditions = [one for text in asserts for one in parse(text, params.seconds)]
     look = Look(queues, by, window, dict(thresholds), conditions, prom=prom)
@@ -96,8 +98,8 @@ class Look:
         # A wrong one is said before anything is asked.
         Thresholds().changed(thresholds)
         self._queues = queues
-        self._by_kind = by == "kind"
-        self._window = WINDOWS[window or ("5m" if self._by_kind else "1m")]
+        self._by = by
+        self._window = WINDOWS[window or ("5m" if by == "kind" else "1m")]
         self._thresholds = thresholds
         self._conditions = conditions
         self._prom = prom
@@ -147,7 +149,8 @@ class Look:
             self._queues,
             window=self._window,
             thresholds=self._thresholds,
-            by_kind=self._by_kind,
+            by_kind=self._by == "kind",
+            by_worker=self._by == "worker",
         )
         seen = talk(self._executor, conversation)
         return seen, broken(self._conditions, seen)
@@ -155,7 +158,12 @@ class Look:
     def _lines(self, seen: "Overview") -> list[str]:
         from streamjobs.cli import screen
 
-        return screen.kinds(seen) if self._by_kind else screen.overview(seen, named=bool(self._queues))
+        match self._by:
+            case "kind":
+                return screen.kinds(seen)
+            case "worker":
+                return screen.workers(seen)
+        return screen.overview(seen, named=bool(self._queues))
 
 
 def _failed(broken: "Sequence[Broken]") -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from streamjobs.cli import show
+from streamjobs.cli import crew, show
 from streamjobs.cli.settings import settings
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def fields(seen: "Overview", broken: "Sequence[Broken]") -> dict[str, Any]:
     """Return the fields of the document."""
     server = seen.server
+    workers = {} if seen.workers is None else {"workers": [crew.fields(one) for one in seen.workers.workers]}
     return {
         "time": show.time_of(seen.at_ms),
         "namespace": settings().namespace,
@@ -36,6 +37,7 @@ def fields(seen: "Overview", broken: "Sequence[Broken]") -> dict[str, Any]:
             **_verdict(seen.verdict),
         },
         "queues": [_queue(view, seen) for view in seen.queues],
+        **workers,
     }
 
 

@@ -1,12 +1,11 @@
 """`streamjobs workers`: see who works, let workers start nothing more, stop them, forget dead ones."""
 
-import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from streamjobs.cli import params, show
+from streamjobs.cli import crew, params, show
 from streamjobs.cli.commands import Group
 from streamjobs.cli.endings import FAILED, REFUSED, Failed, complain
 from streamjobs.cli.params import Names, flat
@@ -17,7 +16,6 @@ from streamjobs.core.errors import Refused, UsageError
 if TYPE_CHECKING:
     from streamjobs.operate.workers import Taken, Workers, WorkerStatus
 
-_NAME = re.compile(r"(?P<host>.+)-\d+-(?P<own>[0-9a-f]{8})\Z")
 _queues = click.option("-Q", "--queue", "queues", type=params.queues, multiple=True, metavar="Q[,Q…]",
                        help="Of these queues; default all.")  # fmt: skip
 _names = click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -44,58 +42,12 @@ def list_(queues: Names) -> None:
     found = _look(flat(queues))
     if settings().as_json:
         show.document("workers.list", time=show.time_of(found.at_ms),
-                      workers=[_fields(one) for one in found.workers])  # fmt: skip
+                      workers=[crew.fields(one) for one in found.workers])  # fmt: skip
     elif found.workers:
-        table = show.Table(*"~NAME ~HOST STATE >RUN/SLOTS >OLDEST >RSS >LAG >SEEN ~QUEUES".split())
-        table.print([_row(one, found.at_ms) for one in found.workers])
+        for text in crew.table(found, "~NAME ~HOST STATE >RUN/SLOTS >OLDEST >RSS >LAG >SEEN ~QUEUES"):
+            click.echo(text, color=settings().color)
     else:
         show.note(f"no workers in namespace {settings().namespace}")
-
-
-def _row(one: "WorkerStatus", now_ms: int) -> tuple[str, ...]:
-    note = one.note
-    # The end of a name tells it from all others; the rest of it is host and process.
-    parts = _NAME.match(one.name)
-    return (
-        *(parts.group("own", "host") if parts else (one.name, note.host)),
-        f"{one.state}{f' ({one.order})' if one.order and one.live else ''}",
-        f"{show.short(note.running)}/{show.short(note.slots)}" if one.told else "?",
-        show.age(note.at_ms - note.jobs[0].started_ms) if note.jobs else "-",
-        show.size(note.rss_bytes) if note.rss_bytes else "-",
-        f"{note.lag_ms / 1000:.1f}s" if one.told else "-",
-        show.age((now_ms - one.seen_ms) // 1000 * 1000),
-        ",".join(one.queues),
-    )
-
-
-def _fields(one: "WorkerStatus") -> dict[str, Any]:
-    note = one.note
-    return {
-        "name": one.name,
-        "state": one.state,
-        "order": one.order or None,
-        "seen": show.time_of(one.seen_ms),
-        "told": show.time_of(note.at_ms),
-        "host": note.host or None,
-        "pid": note.pid or None,
-        "supervisor": note.supervisor or None,
-        "version": note.version or None,
-        "started": show.time_of(note.started_ms),
-        "queues": list(one.queues),
-        "slots": note.slots if one.told else None,
-        "running": note.running,
-        "claimed": note.claimed,
-        "stuck": note.stuck,
-        "jobs": [
-            {"id": job.id, "kind": job.kind, "started": show.time_of(job.started_ms),
-             "age_s": max(0, note.at_ms - job.started_ms) / 1000}
-            for job in note.jobs
-        ],
-        "done": note.done,
-        "failed": note.failed,
-        "rss_bytes": note.rss_bytes or None,
-        "lag_s": note.lag_ms / 1000 if one.told else None,
-    }  # fmt: skip
 
 
 @workers.command("show")
@@ -107,7 +59,7 @@ def show_(name: str) -> None:
     found = _look()
     one = find(found.workers, name)
     if settings().as_json:
-        show.document("workers.show", time=show.time_of(found.at_ms), worker=_fields(one))
+        show.document("workers.show", time=show.time_of(found.at_ms), worker=crew.fields(one))
         return
     show.pairs(_about(one, found.at_ms))
     if one.note.jobs:

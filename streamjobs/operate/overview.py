@@ -1,6 +1,7 @@
 """All that `stats` shows: what each queue holds, what came and went lately, and whether that is healthy. Reads only.
 
-The cost is a fixed number of requests per queue, and by kinds per minute that is looked at, whatever the queues hold.
+The cost is a fixed number of requests per queue, by kinds also per minute that is looked at, by workers also per
+worker, whatever the queues hold.
 """
 
 import math
@@ -15,6 +16,7 @@ from streamjobs.core.thresholds import Health, Thresholds
 from streamjobs.operate.health import QueueFacts, Verdict, judge, judge_server
 from streamjobs.operate.metrics import WINDOWS, Counters, KindStats, Tally, Window, read_counters, read_kinds
 from streamjobs.operate.stats import QueueStats, snapshot
+from streamjobs.operate.workers import Workers, look
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.protocol.metrics import MINUTE_MS
 
@@ -54,6 +56,8 @@ class Overview(msgspec.Struct, frozen=True):
     verdict: Verdict
     """On the server."""
     queues: Sequence[QueueView]
+    workers: Workers | None = None
+    """None where they were not asked for."""
 
     @property
     def health(self) -> Health:
@@ -68,6 +72,7 @@ def overview(
     window: Window = WINDOWS["1m"],
     thresholds: Mapping[str, Any] | None = None,
     by_kind: bool = False,
+    by_worker: bool = False,
 ) -> Talk[Overview]:
     """Look at some queues, by default at all.
 
@@ -77,6 +82,7 @@ def overview(
         window: how far back rates, failures and times go. The verdict always takes the last 5 min.
         thresholds: those that are to hold in place of the queues' own.
         by_kind: read how long the jobs of each kind waited and ran, too.
+        by_worker: read what the workers of these queues tell of themselves, too.
 
     Raises:
         NotFound: a queue that was named is not there.
@@ -93,8 +99,9 @@ def overview(
         if by_kind:
             kinds = yield from read_kinds(one, counters, found.at_ms, window)
         views.append(_view(stats, counters, window, stats.thresholds.changed(changes), kinds))
+    workers = (yield from look(namespace, names)) if by_worker else None
     verdict = judge_server(found.server, found.latency_s, of_server)
-    return Overview(found.at_ms, found.server, found.latency_s, window, verdict, views)
+    return Overview(found.at_ms, found.server, found.latency_s, window, verdict, views, workers)
 
 
 def _view(

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
+from streamjobs.cli import examples
 from streamjobs.cli.commands import GlobalOption
 from streamjobs.cli.main import cli
 from streamjobs.cli.settings import GENERAL, WORKER
@@ -67,6 +68,12 @@ def test_settings_are_documented(name: str) -> None:
 
     assert f"`{name}`" in text
     assert f"`STREAMJOBS_{name.upper()}`" in text
+
+
+def test_examples_are_those_of_the_help() -> None:
+    shown = re.findall(r"^    (\S.*)$", PAGE.partition("\n## streamjobs worker\n")[2], re.MULTILINE)
+
+    assert [line for line in shown if "streamjobs " in line] == examples.LINES
 
 
 def test_no_command_is_documented_that_is_not_there() -> None:

@@ -1,8 +1,10 @@
 """--help and --version are quick: they import neither the driver nor an event loop."""
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
@@ -10,6 +12,7 @@ from click.testing import CliRunner
 
 from streamjobs.cli.commands import GlobalOption
 from streamjobs.cli.main import cli
+from streamjobs.cli.settings import Settings
 from tests.cli.support import error_line
 
 HEAVY = ("redis", "asyncio", "msgspec", "hiredis", "ssl")
@@ -75,6 +78,38 @@ def test_help_says_something_of_each_option(words: tuple[str, ...]) -> None:
     assert "INTEGER" not in shown
     listed = shown.partition("ptions:")[2].splitlines()
     assert not [line for line in listed if line.startswith("  [")]
+
+
+def test_help_ends_with_examples_that_can_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("before.json", "after.json", "jobs.ndjson", "dead.ndjson"):
+        Path(name).touch()
+
+    for words in EVERY:
+        *_, context = contexts(words)
+        if isinstance(context.command, click.Group):
+            continue
+        shown = CliRunner().invoke(cli, [*words, "--help"]).stdout
+        lines = [line.strip() for line in shown.partition("\nExamples:\n")[2].splitlines()]
+        assert lines, f"{words}: --help has no example"
+        for line in lines:
+            # What the shell makes of it is taken off: a file for the output, or all around a $(...).
+            line = line.partition(" > ")[0].removeprefix('eval "$(').removesuffix(')"')
+            first, *rest = shlex.split(line)
+            assert [first, *rest[: len(words)]] == ["streamjobs", *words]
+            context.command.make_context(words[-1], rest[len(words) :], parent=context.parent)
+
+
+def contexts(words: tuple[str, ...]) -> list[click.Context]:
+    """Return the contexts of the root and of the commands of these words."""
+    found = [click.Context(cli, info_name="streamjobs", obj=Settings())]
+    for word in words:
+        group = found[-1].command
+        assert isinstance(group, click.Group)
+        command = group.get_command(found[-1], word)
+        assert command is not None
+        found.append(click.Context(command, info_name=word, parent=found[-1]))
+    return found
 
 
 def test_root_help_lists_the_commands_that_are_there() -> None:

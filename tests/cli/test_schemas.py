@@ -61,6 +61,7 @@ def worker_documents(line: Line) -> list[dict[str, Any]]:
     crew = Crew(line)
     crew.meet("a", jobs=(Running("web:1-0", "mail", 5),))
     found = [line.json("workers", *words) for words in (["list"], ["show", "a"], ["prune"])]
+    found.append(line.stats("--by", "worker"))
     crew.close()
     return found
 

@@ -77,6 +77,38 @@ def test_show_has_the_jobs_that_run(line: Line, crew: Crew) -> None:
     assert line.json("workers", "show", ONE)["worker"]["name"] == ONE
 
 
+def test_stats_by_worker_has_what_runs_for_longest_first(line: Line, crew: Crew) -> None:
+    crew.meet(ONE, jobs=tuple(Running(f"web:{n}-0", "pages.fetch", 1000 * n) for n in range(1, 21)))
+    crew.meet("b", state="quiet", jobs=(Running("web:99-0", "pages.parse", 90_000),))
+    crew.meet("dead-1-11111111", ago_ms=65_000, jobs=(Running("web:98-0", "pages.parse", 99_000),))
+
+    shown = line("stats", "--by", "worker").stdout.splitlines()
+    document = line.stats("web", "--by", "worker")
+
+    assert shown[2].split() == "NAME HOST VERSION STATE RUN/SLOTS RSS LAG SEEN QUEUES".split()
+    assert [row.split()[0] for row in shown[3:6]] == ["a1b2c3d4", "b", "11111111"]
+    assert [shown[3].split()[n] for n in (0, 2, 3, 4, 5, 6)] == [
+        "a1b2c3d4", "0.1.0", "running", "20/8", "85.8M", "0.0s",
+    ]  # fmt: skip
+    # What a dead one ran, it runs no more.
+    assert shown[7].split() == ["NAME", "ID", "KIND", "RUNS", "FOR"]
+    assert shown[8].split() == ["b", "web:99-0", "pages.parse", "1m30s"]
+    assert shown[9].split() == ["a1b2c3d4", "web:20-0", "pages.fetch", "20s"]
+    assert shown[28] == "and 1 job more"
+    assert max(map(len, shown[2:])) <= 80
+    assert [one["name"] for one in document["workers"]] == [ONE, "b", "dead-1-11111111"]
+    assert "workers" not in line.stats("web")
+
+
+def test_stats_by_worker_without_any(line: Line) -> None:
+    line.enqueue("tests.greet", "Ada")
+
+    shown = line("stats", "--by", "worker", exit=1).stdout.splitlines()
+
+    assert shown[2] == "no workers"
+    assert "no worker is subscribed" in shown[4]
+
+
 def test_nobody_and_wrong_words(line: Line, crew: Crew) -> None:
     assert "no workers in namespace" in line("workers", "list").stderr
     assert "no live workers" in line("workers", "quiet", "--all").stderr
