@@ -93,15 +93,11 @@ SCENARIOS: Mapping[str, Scenario] = {
         MEASURING,
         _duels(enqueue.run),
     ),
-    "dedupe": Scenario(
-        "jobs with a dedupe key each beside the same without, added and drained", MEASURING, _duels(dedupe.run)
-    ),
+    "dedupe": Scenario("jobs with a dedupe key beside jobs without, added and drained", MEASURING, _duels(dedupe.run)),
     "drain": Scenario(
         "workers draining no-op jobs: one, two, threads, results, failures", MEASURING, _duels(drain.run)
     ),
-    "mixed": Scenario(
-        "producer and worker at once, handlers that wait, handlers that compute", MEASURING, _duels(mixed.run)
-    ),
+    "mixed": Scenario("producer and worker at once; handlers that wait, or compute", MEASURING, _duels(mixed.run)),
     "latency": Scenario("from enqueue to start, at fixed rates of arrivals", MEASURING, _duels(latency.run)),
     "delayed": Scenario("how late jobs start that were sent for later", MEASURING, _duels(delayed.run)),
     "growth": Scenario(
@@ -113,18 +109,14 @@ SCENARIOS: Mapping[str, Scenario] = {
     "recovery": Scenario("from the kill of a worker until its jobs run again", MEASURING, _duels(recovery.run)),
     "scripts": Scenario("server time per script and size of batch", MEASURING, _duels(scripts.run)),
     "limits": Scenario("rates and concurrency: how exact, at what cost, and how fair", MEASURING, _duels(limits.run)),
-    "cron": Scenario(
-        "schedules: what they cost workers and the server, and how punctual they are", TIMING, _duels(cron.run)
-    ),
+    "cron": Scenario("schedules: what they cost, and how punctual they are", TIMING, _duels(cron.run)),
     "dead": Scenario(
-        "dead list, groups and replay of many dead jobs; a list of few beside many that are done",
+        "dead list, groups and replay of many dead jobs",
         MEASURING,
         _duels(dead.run),
     ),
     "startup": Scenario("the command line from its start to its end: --help, stats", TIMING, _duels(startup.run)),
-    "stats": Scenario(
-        "a look at a queue with 2 million jobs waiting beside one at an empty", TIMING, _duels(stats.run)
-    ),
+    "stats": Scenario("a look at a queue with 2 million jobs beside one at an empty", TIMING, _duels(stats.run)),
     "chaos": Scenario(
         "producers and workers under kills, pauses, cuts: is anything lost?",
         frozenset({"minutes", "seed"}),

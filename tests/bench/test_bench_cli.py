@@ -31,6 +31,7 @@ def test_list_names_the_scenarios() -> None:
     assert {"enqueue", "drain", "latency", "chaos"} <= set(SCENARIOS)
 
 
+@pytest.mark.bench
 def test_json_to_stdout_is_the_document_and_nothing_else() -> None:
     done = benchmarks("run", "enqueue", *SMALL, "--json", "-")
 
@@ -46,6 +47,7 @@ def test_json_to_stdout_is_the_document_and_nothing_else() -> None:
     assert document.command[3:] == ["run", "enqueue", *SMALL, "--json", "-"]
 
 
+@pytest.mark.bench
 def test_json_to_a_file_leaves_the_table_on_stdout(tmp_path: Path) -> None:
     target = tmp_path / "out.json"
 

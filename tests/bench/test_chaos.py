@@ -229,6 +229,7 @@ def durable(server_binary: Path) -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.bench
 def test_a_short_run_loses_nothing_and_leaves_what_is_others(
     durable: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +254,7 @@ def test_a_short_run_loses_nothing_and_leaves_what_is_others(
         assert [key for key in client.scan_iter() if not key.startswith(b"chaos-test:")] == [b"chaos-of-others"]
 
 
+@pytest.mark.bench
 def test_ctrl_c_ends_a_run_early_and_it_is_judged(server_url: str, tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     words = ["-m", "benchmarks", "run", "chaos", "--minutes", "1", "--seed", "5", "--json", "-", "--url", server_url]

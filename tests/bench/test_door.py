@@ -21,6 +21,7 @@ def test_list_names_the_scenarios() -> None:
     assert "…" not in shown
 
 
+@pytest.mark.bench
 def test_run_prints_one_document_and_it_fits_its_schema() -> None:
     done = CliRunner().invoke(cli, ["bench", "run", "scripts", "--repeats", "1", "--json"])
 

@@ -18,6 +18,8 @@ from benchmarks.measure import Sample, Spread
 from benchmarks.server import running
 from streamjobs.protocol.keys import QueueKeys
 
+pytestmark = pytest.mark.bench
+
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = 1200
 BARE = Cycle("bare_enqueue", "bare_drain")
