@@ -107,8 +107,8 @@ async def test_a_worker_in_trouble_says_which(app: StreamJobs, queue: Queue) -> 
     port = Port()
     await app.enqueue_many(hangs.call() for _ in range(2))
     async with app.worker(["q"], FAST, concurrency=1, grace=0, health_port=port.address):
-        assert await becomes(port, "/livez", 503) == "2 handlers do not end, more than there are slots\n"
-        assert await port.get("/readyz") == (503, "2 handlers do not end, more than there are slots\n")
+        assert await becomes(port, "/livez", 503) == "2 handlers will not end, more than there are slots\n"
+        assert await port.get("/readyz") == (503, "2 handlers will not end, more than there are slots\n")
         go_on.set()
         await becomes(port, "/livez", 200)
 
