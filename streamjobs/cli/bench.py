@@ -138,3 +138,5 @@ def _translated() -> Iterator[None]:
         raise Unavailable(str(error)) from error
     except (_module("registry").UsageError, _module("compare").Unreadable, OSError) as error:
         raise UsageError(str(error)) from error
+    except UnicodeEncodeError as error:
+        raise UsageError("a file's name that the system cannot have: it has lone surrogates") from error

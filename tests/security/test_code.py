@@ -15,8 +15,8 @@ RUNS_CODE = {"eval", "exec", "__import__", "compile"}
 COMPILES = {"streamjobs/demo/index.py", "streamjobs/demo/check.py"}
 """The demo's work is to parse this machine's own Python; it runs none of it."""
 READS_CODE = {"pickle", "dill", "cloudpickle", "shelve", "marshal", "yaml", "jsonpickle", "runpy", "code", "codeop"}
-IMPORTS_BY_NAME = {"streamjobs/__init__.py", "streamjobs/cli/apps.py", "streamjobs/cli/commands.py"}
-"""The package's own names, the app that `-A` names, the commands that there are."""
+IMPORTS_BY_NAME = {f"streamjobs/{one}.py" for one in ("__init__", "cli/apps", "cli/bench", "cli/commands")}
+"""The package's own names, the app that `-A` names, the benchmarks, the commands that there are."""
 
 
 def test_threat_T1_nothing_runs_code() -> None:
