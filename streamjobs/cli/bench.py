@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import click
 
@@ -14,8 +15,21 @@ from streamjobs.cli.settings import settings
 from streamjobs.core.errors import Unavailable, UsageError
 
 PLACES = ("streamjobs.benchmarks", "benchmarks")
-FILE = click.Path(path_type=Path, dir_okay=False)
-FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+class Place(click.Path):
+    """A path; one that no system can have is a usage error too."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Check a path and return it."""
+        try:
+            return super().convert(value, param, ctx)
+        except UnicodeEncodeError:
+            self.fail(f"{value!r:.80} cannot be the name of a file", param, ctx)
+
+
+FILE = Place(path_type=Path, dir_okay=False)
+FOLDER = Place(path_type=Path, file_okay=False)
 
 
 @click.group(cls=Group)
@@ -138,5 +152,3 @@ def _translated() -> Iterator[None]:
         raise Unavailable(str(error)) from error
     except (_module("registry").UsageError, _module("compare").Unreadable, OSError) as error:
         raise UsageError(str(error)) from error
-    except UnicodeEncodeError as error:
-        raise UsageError("a file's name that the system cannot have: it has lone surrogates") from error
