@@ -24,7 +24,7 @@ class Place(click.Path):
         """Check a path and return it."""
         try:
             return super().convert(value, param, ctx)
-        except UnicodeEncodeError:
+        except ValueError:
             self.fail(f"{value!r:.80} cannot be the name of a file", param, ctx)
 
 
