@@ -86,6 +86,8 @@ def _check(kind: str | None, file: str | None, wait: bool, count: int, arguments
 
 
 def _send_one(app: "StreamJobs", job: "Job", wait: bool) -> int:
+    from streamjobs.protocol import scripts
+
     [outcome] = app.enqueue_many_sync([job])
     if isinstance(outcome, StreamJobsError):
         raise outcome
@@ -98,6 +100,8 @@ def _send_one(app: "StreamJobs", job: "Job", wait: bool) -> int:
         else:
             show.line(outcome.id)
         return 0
+    # Now: Ctrl-C, which ends the wait, must find no file open.
+    scripts.load_all()
     if settings().verbose:
         show.note(f"waiting for {outcome.id}")
     result = _result(outcome)
