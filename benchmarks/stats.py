@@ -81,7 +81,7 @@ def run(lab: Lab, size: Size) -> Iterator[Result]:
 
 
 def _compare(server: SyncExecutor, full: Order, empty: Order, repeats: int) -> Result:
-    times: dict[Order, list[float]] = {full: [], empty: []}
+    times: dict[str, list[float]] = {full.namespace: [], empty.namespace: []}
     requests: set[int] = set()
     ratios = []
     for repeat in range(repeats):
@@ -89,9 +89,9 @@ def _compare(server: SyncExecutor, full: Order, empty: Order, repeats: int) -> R
             for order in (full, empty) if repeat % 2 else (empty, full):
                 begun = perf_counter()
                 requests.add(_look(server, order))
-                times[order].append(1000 * (perf_counter() - begun))
+                times[order.namespace].append(1000 * (perf_counter() - begun))
         # Pair by pair: a slow moment of the machine hits both, or one pair among many.
-        pairs = zip(times[full][-LOOKS:], times[empty][-LOOKS:], strict=True)
+        pairs = zip(times[full.namespace][-LOOKS:], times[empty.namespace][-LOOKS:], strict=True)
         ratios.append(median(mine / base for mine, base in pairs))
         print(f"stats {repeat + 1}/{repeats}: {ratios[-1]:.2f} of the time at an empty queue", file=sys.stderr)
     if len(requests) > 1:
@@ -103,8 +103,8 @@ def _compare(server: SyncExecutor, full: Order, empty: Order, repeats: int) -> R
         repeats=repeats,
         figures={
             "of its time at an empty queue": Spread.of(ratios, 3),
-            "ms a look with jobs waiting": Spread.of(times[full], 3),
-            "ms a look at an empty queue": Spread.of(times[empty], 3),
+            "ms a look with jobs waiting": Spread.of(times[full.namespace], 3),
+            "ms a look at an empty queue": Spread.of(times[empty.namespace], 3),
             "requests a look, with and without": Spread.of(requests, 0),
         },
     )
