@@ -7,11 +7,10 @@ from weakref import WeakKeyDictionary
 
 from streamjobs.client import Connections
 from streamjobs.client.forks import watch
-from streamjobs.core.limits import Bound
-from streamjobs.core.meter import Meter
 from streamjobs.core.registry import Registry
 from streamjobs.handle import Handle, handle_of
 from streamjobs.producer.aio import AsyncProducer
+from streamjobs.producer.sending import Sender
 from streamjobs.producer.threads import SyncProducer
 
 ANSWER_S = 3.0
@@ -33,19 +32,14 @@ class Senders:
         self._timeout_s = timeout_s
         patience_s = min(ANSWER_S, timeout_s)
         self._executor = connections.aio(reply_s=patience_s)
-        self._sync = SyncProducer[Handle[Any]](
-            connections.sync(reply_s=patience_s), namespace, self._make_handle, timeout_s, *self._shared
-        )
+        self._sync = SyncProducer(connections.sync(reply_s=patience_s), self._sender())
         self._aio: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncProducer[Handle[Any]]] = WeakKeyDictionary()
 
-    @property
-    def _shared(self) -> tuple[dict[str, Bound], dict[str, tuple[str, ...]], Meter]:
-        """What the code says of queues and of kinds, and may say more of later; and where all is counted."""
-        return self._registry.bounds, self._registry.secrets, self._registry.meter
-
-    @property
-    def _make_handle(self) -> Any:
-        return partial(handle_of, self._connections, self._registry)
+    def _sender(self) -> Sender[Handle[Any]]:
+        """Return a sender that goes by what the code says, also later, of queues and of kinds."""
+        known = self._registry
+        make_handle = partial(handle_of, self._connections, known)
+        return Sender(self._namespace, make_handle, self._timeout_s, known.bounds, known.secrets, known.meter)
 
     def sync(self) -> SyncProducer[Handle[Any]]:
         """Return the producer for plain code."""
@@ -56,8 +50,5 @@ class Senders:
         loop = asyncio.get_running_loop()
         producer = self._aio.get(loop)
         if producer is None:
-            producer = AsyncProducer[Handle[Any]](
-                self._executor, self._namespace, self._make_handle, self._timeout_s, *self._shared
-            )
-            self._aio[loop] = producer
+            producer = self._aio[loop] = AsyncProducer(self._executor, self._sender())
         return producer

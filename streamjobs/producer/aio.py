@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from streamjobs.client.aio import AsyncExecutor
@@ -10,13 +10,10 @@ from streamjobs.client.talk import atalk
 from streamjobs.core import tracing
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
-from streamjobs.core.limits import Bound
-from streamjobs.core.meter import Meter
 from streamjobs.producer.batching import Lane, Shipment
 from streamjobs.producer.cargo import Cargo
-from streamjobs.producer.sending import MakeHandle, Retry, Sender
+from streamjobs.producer.sending import Retry, Sender
 from streamjobs.producer.spans import SendSpan
-from streamjobs.protocol.secrets import Secrets
 
 H = TypeVar("H")
 
@@ -27,19 +24,10 @@ AHEAD = 2
 class AsyncProducer(Generic[H]):
     """Sends jobs from one event loop."""
 
-    def __init__(
-        self,
-        executor: AsyncExecutor,
-        namespace: str,
-        make_handle: MakeHandle[H],
-        timeout_s: float,
-        bounds: Mapping[str, Bound] | None = None,
-        secrets: Secrets | None = None,
-        meter: Meter | None = None,
-    ) -> None:
-        """Make a producer; the last four as for `Sender`."""
+    def __init__(self, executor: AsyncExecutor, sender: Sender[H]) -> None:
+        """`sender`: this producer's own; no other may have it."""
         self._executor = executor
-        self._sender = Sender(namespace, make_handle, timeout_s, bounds, secrets, meter)
+        self._sender = sender
         self._tasks: dict[Lane, asyncio.Task[None]] = {}
 
     async def enqueue(self, job: Job) -> H:

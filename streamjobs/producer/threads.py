@@ -5,7 +5,7 @@ a lone caller pays one round trip, and a hundred share a few.
 """
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from streamjobs.client.forks import watch
@@ -14,13 +14,10 @@ from streamjobs.client.talk import talk
 from streamjobs.core import tracing
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
-from streamjobs.core.limits import Bound
-from streamjobs.core.meter import Meter
 from streamjobs.producer.batching import Lane, Shipment
 from streamjobs.producer.cargo import Cargo
-from streamjobs.producer.sending import MakeHandle, Retry, Sender
+from streamjobs.producer.sending import Retry, Sender
 from streamjobs.producer.spans import SendSpan
-from streamjobs.protocol.secrets import Secrets
 
 H = TypeVar("H")
 
@@ -28,19 +25,10 @@ H = TypeVar("H")
 class SyncProducer(Generic[H]):
     """Sends jobs from any number of threads."""
 
-    def __init__(
-        self,
-        executor: SyncExecutor,
-        namespace: str,
-        make_handle: MakeHandle[H],
-        timeout_s: float,
-        bounds: Mapping[str, Bound] | None = None,
-        secrets: Secrets | None = None,
-        meter: Meter | None = None,
-    ) -> None:
-        """Make a producer; the last four as for `Sender`."""
+    def __init__(self, executor: SyncExecutor, sender: Sender[H]) -> None:
+        """`sender`: this producer's own; no other may have it."""
         self._executor = executor
-        self._sender = Sender(namespace, make_handle, timeout_s, bounds, secrets, meter)
+        self._sender = sender
         self.after_fork()
         watch(self)
 
