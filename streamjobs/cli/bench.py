@@ -68,8 +68,7 @@ def run(
     charts: Path | None,
 ) -> int:
     """Run scenarios; exit code 1 if a result does not stand."""
-    if out and settings().as_json:
-        raise click.UsageError("--out and --json: give one of the two")
+    json = _target(out)
     runs = _module("runs")
     asked = runs.Asked(
         scenario=scenarios,
@@ -78,7 +77,7 @@ def run(
         jobs=jobs,
         minutes=minutes,
         seed=seed,
-        json="-" if settings().as_json else str(out) if out else None,
+        json=json,
         charts=charts,
         url=settings().flags.get("url"),
     )
@@ -116,8 +115,7 @@ def peers(
     environments: Path | None,
 ) -> int:
     """Measure other job systems beside streamjobs: those named, or all. They are installed when first needed."""
-    if out and settings().as_json:
-        raise click.UsageError("--out and --json: give one of the two")
+    json = _target(out)
     if settings().flags.get("url"):
         raise click.UsageError("--url: peers run on servers of their own")
     ran = _module("peers.run")
@@ -125,12 +123,19 @@ def peers(
         peer=names,
         quick=quick,
         repeats=repeats,
-        json="-" if settings().as_json else str(out) if out else None,
+        json=json,
         markdown=markdown,
         environments=environments,
     )
     with _translated():
         return int(ran.run(asked))
+
+
+def _target(out: Path | None) -> str | None:
+    """Return where the document goes: to a file, or `-` for stdout."""
+    if out and settings().as_json:
+        raise click.UsageError("--out and --json: give one of the two")
+    return "-" if settings().as_json else str(out) if out else None
 
 
 def _module(name: str) -> ModuleType:

@@ -101,7 +101,7 @@ def _send_one(app: "StreamJobs", job: "Job", wait: bool) -> int:
             show.line(outcome.id)
         return 0
     # Now: Ctrl-C, which ends the wait, must find no file open.
-    scripts.load_all()
+    scripts.load("lookup")
     if settings().verbose:
         show.note(f"waiting for {outcome.id}")
     result = _result(outcome)

@@ -37,13 +37,7 @@ def selection(
     """Return what the options select; `now_ms` is the server's time."""
     from streamjobs.operate.live import Selection
 
-    return Selection(kinds, _instant_ms(since, now_ms), _instant_ms(until, now_ms))
-
-
-def _instant_ms(when: datetime | float | None, now_ms: int) -> int:
-    if isinstance(when, datetime):
-        return round(when.timestamp() * 1000)
-    return 0 if when is None else now_ms - round(when * 1000)
+    return Selection(kinds, params.instant_ms(since, now_ms), params.instant_ms(until, now_ms))
 
 
 def chosen(states: Sequence[str], among: Sequence[str]) -> "list[Live]":

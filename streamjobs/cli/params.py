@@ -227,6 +227,15 @@ def when(text: str) -> datetime | float:
         raise click.BadParameter(str(error)) from error
 
 
+def instant_ms(when: datetime | float | None, now_ms: int) -> int:
+    """Return the server's time that `when` means; 0 for none. Whatever lies before 1970 is its beginning."""
+    if when is None:
+        return 0
+    if isinstance(when, datetime):
+        return max(1, round(when.timestamp() * 1000))
+    return max(1, now_ms - round(min(when, now_ms / 1000) * 1000))
+
+
 @known(complete.kinds)
 def kind(text: str) -> str:
     """Read the name of a kind."""

@@ -83,7 +83,7 @@ class Chosen:
         self.executor, self.now_ms = settings().reach()
         for name in names:
             self.check_queue(name)
-        since_ms, until_ms = self._instant(since), self._instant(until)
+        since_ms, until_ms = params.instant_ms(since, self.now_ms), params.instant_ms(until, self.now_ms)
         if until_ms and since_ms > until_ms:
             raise InvalidOption("--since is later than --until: no job can have died between them")
         self.queues = names or self.executor.run(views.queue_names(settings().namespace))
@@ -91,14 +91,6 @@ class Chosen:
         self._selection = Selection(**rest, error=error or "", since_ms=since_ms, until_ms=until_ms)
         self._limit, self._after = limit or 0, after or ""
         self._source: Scan | Named = self.source()
-
-    def _instant(self, when: datetime | float | None) -> int:
-        """Return the server's time that is meant; 0 for none. Whatever lies before 1970 is its beginning."""
-        if when is None:
-            return 0
-        if isinstance(when, datetime):
-            return max(1, round(when.timestamp() * 1000))
-        return max(1, self.now_ms - round(min(when, self.now_ms / 1000) * 1000))
 
     def source(self) -> "Scan | Named":
         """Return what gives them, the newest first, from the beginning."""

@@ -9,7 +9,7 @@ from streamjobs.client.talk import Leniently, Talk
 from streamjobs.core.errors import Rejected, StreamJobsError
 from streamjobs.core.numbers import whole
 from streamjobs.core.server import About, Finding, Level
-from streamjobs.operate.stats import LIVE_MS
+from streamjobs.operate.stats import live_ones
 from streamjobs.protocol import inspect, server, upkeep, views
 from streamjobs.protocol.inspect import Held
 from streamjobs.protocol.keys import EXPIRING, PARKED, RELEASED, QueueKeys, describe, types
@@ -82,7 +82,7 @@ def _facts(keys: QueueKeys, replies: Sequence[Any], now_ms: int) -> QueueFacts:
         keys.queue,
         None if None in found else tuple(wrong),
         waiting,
-        tuple(name for name, (at_ms, _) in (workers or {}).items() if now_ms - at_ms <= LIVE_MS),
+        tuple(live_ones(workers or {}, now_ms)),
         "paused" in config,
         whole(config.get("lease_ms", ""), DEFAULT_LEASE_MS),
         None if consumers is None else consumers or {},

@@ -11,7 +11,7 @@ from streamjobs.core.cron import Cron, parse_schedule
 from streamjobs.core.errors import InvalidOption, NotFound, UsageError
 from streamjobs.core.job import Job
 from streamjobs.operate.queues import there_are
-from streamjobs.operate.stats import LIVE_MS
+from streamjobs.operate.stats import live_ones
 from streamjobs.protocol import crons, intake, upkeep, views
 from streamjobs.protocol.calls import Call
 from streamjobs.protocol.crons import Definition, Row
@@ -74,7 +74,7 @@ def look(namespace: str, now_ms: int, queues: Sequence[str] = (), *, every: bool
     found: list[CronStatus] = []
     for one, at in zip(keys, range(0, len(replies), 4), strict=True):
         workers, code, rows, paused = replies[at : at + 4]
-        live = {name for name, (at_ms, _) in workers.items() if now_ms - at_ms <= LIVE_MS}
+        live = set(live_ones(workers, now_ms))
         here = _statuses(one, live, code, rows, paused)
         found += [status for status in here if every or status.workers or not live]
     return sorted(found, key=lambda status: (status.name, status.queue))

@@ -4,18 +4,18 @@ The cost is a fixed number of commands per queue, in two round trips, whatever t
 O(workers).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
 import msgspec
 
 from streamjobs.client.talk import Leniently, Talk
-from streamjobs.core.errors import Rejected, StreamJobsError, Unavailable
 from streamjobs.core.numbers import whole
 from streamjobs.core.server import ServerFacts
 from streamjobs.core.thresholds import Thresholds, stored
 from streamjobs.operate.queues import no_queue
+from streamjobs.operate.replies import must, or_else
 from streamjobs.protocol import config, server, upkeep, views
 from streamjobs.protocol.keys import PARKED, RELEASED, QueueKeys
 
@@ -23,6 +23,11 @@ LIVE_MS = 15_000
 """A worker not seen for so long counts as gone; a live one shows itself every 5 s."""
 VANISHED_MS = 600_000
 """So long a worker is remembered that has gone without a farewell."""
+
+
+def live_ones(workers: Mapping[str, tuple[int, str]], now_ms: int) -> dict[str, str]:
+    """Return those of a queue's workers that were seen lately, each with its note."""
+    return {name: note for name, (at_ms, note) in workers.items() if now_ms - at_ms <= LIVE_MS}
 
 
 class QueueStats(msgspec.Struct, frozen=True):
@@ -86,7 +91,7 @@ def snapshot(namespace: str, names: Sequence[str] = ()) -> Talk[Snapshot]:
     asked = perf_counter()
     known, now_ms, told = yield Leniently([views.queue_names(namespace), upkeep.server_time(), server.info()])
     answered_s = perf_counter() - asked
-    known, now_ms = _must(known), _must(now_ms)
+    known, now_ms = must(known), must(now_ms)
     keys = [QueueKeys(namespace, name) for name in names or known]
     replies = yield Leniently([request for one in keys for request in _requests(one)])
     each = len(_requests(QueueKeys(namespace, "-")))
@@ -131,15 +136,15 @@ class _Replies:
             length, group, scheduled, retrying, dead, workers, totals, config, due, due_retry,
             oldest, oldest_released, oldest_parked, aside, *memory,
         ) = replies  # fmt: skip
-        self.length = _must(length)
-        self.scheduled, self.retrying, self.dead = _must(scheduled), _must(retrying), _must(dead)
-        self.workers, self.totals = _must(workers), _must(totals)
-        self.config: dict[str, str] = _must(config)
-        self.due = [_must(due), _must(due_retry)]
-        self.group = _or(group, views.Group())
-        self.oldest = _or(oldest, "")
-        self.oldest_aside = [_or(oldest_released, ""), _or(oldest_parked, "")]
-        self.aside = _or(aside, views.Aside())
+        self.length = must(length)
+        self.scheduled, self.retrying, self.dead = must(scheduled), must(retrying), must(dead)
+        self.workers, self.totals = must(workers), must(totals)
+        self.config: dict[str, str] = must(config)
+        self.due = [must(due), must(due_retry)]
+        self.group = or_else(group, views.Group())
+        self.oldest = or_else(oldest, "")
+        self.oldest_aside = [or_else(oldest_released, ""), or_else(oldest_parked, "")]
+        self.aside = or_else(aside, views.Aside())
         # Some servers do not know the command, some users may not use it.
         self.used_bytes = sum(memory) if all(isinstance(one, int) for one in memory) else None
 
@@ -151,7 +156,7 @@ class _Replies:
 
     def stats(self, queue: str, now_ms: int, first: str) -> QueueStats:
         running = max(0, self.group.pending - self.aside.released - self.aside.parked)
-        live = [note for at_ms, note in self.workers.values() if now_ms - at_ms <= LIVE_MS]
+        live = list(live_ones(self.workers, now_ms).values())
         silent_ms = [now_ms - at_ms for at_ms, _ in self.workers.values()]
         # What nobody alive holds is backlog, and its age is that of the oldest ready job.
         entries = [first, *self.oldest_aside, "" if live else self.oldest]
@@ -176,19 +181,3 @@ class _Replies:
             thresholds=stored(self.config.get(config.THRESHOLDS, "")),
             totals={name: whole(value) for name, value in self.totals.items()},
         )
-
-
-def _must(reply: Any) -> Any:
-    if isinstance(reply, StreamJobsError):
-        raise reply
-    return reply
-
-
-def _or(reply: Any, instead: Any) -> Any:
-    """Return a reply; `instead` where the server says that the stream, or the group, is not there yet."""
-    match reply:
-        case Unavailable(word="NOGROUP"):
-            return instead
-        case Rejected() if "no such key" in str(reply).lower():
-            return instead
-    return _must(reply)
