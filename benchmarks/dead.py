@@ -19,6 +19,7 @@ from .duel import Size, Void
 from .jobs import QUEUE
 from .lab import Lab, SideFailed
 from .measure import Order, Sample, Spread
+from .trial import medians
 
 DONE = 700_000
 FEW = 12
@@ -110,18 +111,8 @@ def _server_cpu(server: redis.Redis) -> float:
 
 
 def _result(variant: str, jobs: int, samples: list[Sample]) -> Result:
-    return Result(
-        scenario="dead",
-        variant=variant,
-        jobs=jobs,
-        repeats=len(samples),
-        jobs_per_s=Spread.of((one.jobs_per_s for one in samples), 0),
-        client_us_per_job=Spread.of((one.client_us for one in samples), 3).median,
-        server_us_per_job=Spread.of((one.server_us for one in samples), 3).median,
-        figures={
-            "s from the start of the command to its end": Spread.of((one.seconds for one in samples), 2),
-            "s of CPU time, the command's and the server's": Spread.of(
-                (one.client_s + one.server_s for one in samples), 2
-            ),
-        },
-    )
+    cpu_s = Spread.of((one.client_s + one.server_s for one in samples), 2)
+    return medians("dead", variant, jobs, samples, {
+        "s from the start of the command to its end": Spread.of((one.seconds for one in samples), 2),
+        "s of CPU time, the command's and the server's": cpu_s,
+    })  # fmt: skip

@@ -25,6 +25,7 @@ from .duel import QUICK, Cycle, Size, Void, run_cycle
 from .jobs import KIND, QUEUE
 from .lab import Lab, SideFailed
 from .measure import Meter, Order, Sample, Spread
+from .trial import medians
 from .work import CONCURRENCY, Done
 
 PER_S = 1000
@@ -164,7 +165,7 @@ def run(lab: Lab, size: Size) -> Iterator[Result]:
 def rate(lab: Lab, size: Size) -> Result:
     """Return how near two workers come to the rate together."""
     samples = [_rate_once(lab) for _ in range(size.repeats)]
-    return _result("rate_1000", samples, PER_S * RATE_S, {
+    return medians("limits", "rate_1000", PER_S * RATE_S, samples, {
         "of the limit": Spread.of((one.jobs_per_s / PER_S for one in samples), 4),
     })  # fmt: skip
 
@@ -195,7 +196,7 @@ def keys(lab: Lab, size: Size) -> Result:
             samples.append(done)
             print(f"limits {side} {repeat + 1}/{size.repeats}: {samples[-1].jobs_per_s:,.0f} jobs/s", file=sys.stderr)
     ratio = Spread.of((a.jobs_per_s / b.jobs_per_s for a, b in zip(limited, plain, strict=True)), 3)
-    return _result("keys_10000", limited, size.jobs, {"of the plain drain": ratio})
+    return medians("limits", "keys_10000", size.jobs, limited, {"of the plain drain": ratio})
 
 
 def fairness(lab: Lab, size: Size) -> Result:
@@ -210,20 +211,7 @@ def fairness(lab: Lab, size: Size) -> Result:
                 samples.append(lab.run("fair", order))
             finally:
                 lab.wipe(order)
-    return _result("fairness", beside, HOG, {
+    return medians("limits", "fairness", HOG, beside, {
         "ms to start beside them": Spread.of((1000 * one.seconds / one.jobs for one in beside), 2),
         "ms to start without them": Spread.of((1000 * one.seconds / one.jobs for one in alone), 2),
     })  # fmt: skip
-
-
-def _result(variant: str, samples: list[Sample], jobs: int, figures: dict[str, Spread]) -> Result:
-    return Result(
-        scenario="limits",
-        variant=variant,
-        jobs=jobs,
-        repeats=len(samples),
-        jobs_per_s=Spread.of((one.jobs_per_s for one in samples), 0),
-        client_us_per_job=Spread.of((one.client_us for one in samples), 3).median,
-        server_us_per_job=Spread.of((one.server_us for one in samples), 3).median,
-        figures=figures,
-    )

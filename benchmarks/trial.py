@@ -3,7 +3,7 @@
 A step of one variant follows a step of the other, so that a slow minute of the machine hits all.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from .document import Result
 from .duel import Void
@@ -46,14 +46,19 @@ def result_of(scenario: str, variant: str, samples: Iterable[Sample]) -> Result:
     jobs = found[0].jobs
     if not jobs:
         return Result(scenario=scenario, variant=variant, jobs=0, repeats=len(found), figures=figures)
+    return medians(scenario, variant, jobs, found, figures)
+
+
+def medians(scenario: str, variant: str, jobs: int, samples: Sequence[Sample], figures: dict[str, Spread]) -> Result:
+    """Return what these samples, of so many jobs each, come to, with these figures."""
     return Result(
         scenario=scenario,
         variant=variant,
         jobs=jobs,
-        repeats=len(found),
-        jobs_per_s=Spread.of((one.jobs_per_s for one in found), 0),
-        client_us_per_job=Spread.of((one.client_us for one in found), 3).median,
-        server_us_per_job=Spread.of((one.server_us for one in found), 3).median,
+        repeats=len(samples),
+        jobs_per_s=Spread.of((one.jobs_per_s for one in samples), 0),
+        client_us_per_job=Spread.of((one.client_us for one in samples), 3).median,
+        server_us_per_job=Spread.of((one.server_us for one in samples), 3).median,
         figures=figures,
     )
 
