@@ -37,6 +37,19 @@ class Line:
         document: dict[str, Any] = json.loads(result.stdout)
         return document
 
+    def bury(self, *texts: str) -> None:
+        """Let a job of one kind die for each text, and two of another."""
+        for text in texts:
+            self.enqueue("tests.fail", text)
+        for n in ("1", "2"):
+            self.enqueue("tests.refuse", n)
+        self.work()
+
+    def dead(self, *words: str) -> list[dict[str, Any]]:
+        """Return what `dead list` tells programs."""
+        found: list[dict[str, Any]] = self.json("dead", "list", *words)["jobs"]
+        return found
+
     def enqueue(self, *words: str) -> str:
         """Enqueue one job by the app's signature and return its id."""
         return self("enqueue", "-A", APP, *words).stdout.strip()

@@ -17,21 +17,12 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def died(line: Line) -> Line:
     """A command line whose queues hold 3 dead of one kind and 2 of another."""
-    for text in ("a", "b", "ü\x1b[2J\u202e"):
-        line.enqueue("tests.fail", text)
-    for n in ("1", "2"):
-        line.enqueue("tests.refuse", n)
-    line.work()
+    line.bury("a", "b", "ü\x1b[2J\u202e")
     return line
 
 
-def dead(line: Line, *words: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = line.json("dead", "list", *words)["jobs"]
-    return found
-
-
 def test_what_was_purged_comes_back_as_it_was(died: Line, tmp_path: Path) -> None:
-    before = dead(died)
+    before = died.dead()
     exported = died("dead", "export")
     file = tmp_path / "dead.ndjson"
     file.write_bytes(exported.stdout_bytes)
@@ -39,13 +30,13 @@ def test_what_was_purged_comes_back_as_it_was(died: Line, tmp_path: Path) -> Non
     died("dead", "purge", "--yes")
 
     assert died("dead", "import", str(file), "--dry-run").stdout == "would import 5 jobs, unless they are here\n"
-    assert dead(died) == []
+    assert died.dead() == []
     assert died("dead", "import", str(file)).stdout == "imported 5 jobs\n"
 
-    assert sorted(dead(died), key=str) == sorted(before, key=str)
-    assert dead(died, "-Q", "math") == [job for job in before if job["queue"] == "math"]
+    assert sorted(died.dead(), key=str) == sorted(before, key=str)
+    assert died.dead("-Q", "math") == [job for job in before if job["queue"] == "math"]
     assert died("dead", "import", str(file)).stdout == "imported 0 jobs; 5 were dead here already\n"
-    assert len(dead(died)) == 5
+    assert len(died.dead()) == 5
     totals = died.stats("math")["queues"][0]
     assert totals["dead"] == 2
 
@@ -60,7 +51,7 @@ def test_what_is_alive_is_left_alone(died: Line, tmp_path: Path) -> None:
     assert result.stderr.count("is alive here: left alone") == 2
     assert died.json("dead", "import", "-", stdin=text)["alive"][0].startswith("math:")
     died.work()
-    assert len(dead(died)) == 5
+    assert len(died.dead()) == 5
 
 
 def test_a_selection_is_exported_in_plain_ascii(died: Line) -> None:
@@ -85,7 +76,7 @@ def test_it_goes_into_another_namespace(died: Line) -> None:
     assert there.json("queue", "list")["queues"] == ["default", "math"]
     there("dead", "replay", "--yes")
     there.work()
-    assert len(dead(there)) == 5
+    assert len(there.dead()) == 5
     there("dead", "purge", "--yes")
     from tests.leaks import check_keys
 
@@ -113,7 +104,7 @@ def test_a_damaged_file_is_named_with_its_line_and_nothing_is_imported(died: Lin
     assert line.startswith(f"-: {said}")
     assert line.endswith("; nothing was imported")
     assert line.isprintable()
-    assert dead(died) == []
+    assert died.dead() == []
 
 
 @pytest.mark.parametrize(

@@ -14,16 +14,12 @@ from tests.cli.support import Line, error_line
 @pytest.fixture
 def died(line: Line) -> Line:
     """A command line whose queues hold 3 dead of one kind and 2 of another."""
-    for text in ("user 1", "user 2", "user 3"):
-        line.enqueue("tests.fail", text)
-    for n in ("1", "2"):
-        line.enqueue("tests.refuse", n)
-    line.work()
+    line.bury("user 1", "user 2", "user 3")
     return line
 
 
 def ids(line: Line, *words: str) -> list[str]:
-    return [job["id"] for job in line.json("dead", "list", *words)["jobs"]]
+    return [job["id"] for job in line.dead(*words)]
 
 
 def test_list_shows_the_newest_first(died: Line) -> None:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,17 +20,8 @@ Arm = Callable[[str, Callable[[], None]], None]
 @pytest.fixture
 def died(line: Line) -> Line:
     """A command line whose queues hold 2 dead of one kind and 2 of another."""
-    for text in ("one", "two"):
-        line.enqueue("tests.fail", text)
-    for n in ("1", "2"):
-        line.enqueue("tests.refuse", n)
-    line.work()
+    line.bury("one", "two")
     return line
-
-
-def dead(line: Line, *words: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = line.json("dead", "list", *words)["jobs"]
-    return found
 
 
 def waiting(line: Line) -> dict[str, int]:
@@ -44,9 +34,9 @@ def test_arguments_are_set_as_json_or_text(died: Line) -> None:
 
     died.work("-Q", "math,default")
 
-    args = {job["kind"]: job["args"] for job in dead(died)}
+    args = {job["kind"]: job["args"] for job in died.dead()}
     assert args == {"tests.refuse": {"n": 7, "text": "no number"}, "tests.fail": {"text": {"a": [1]}}}
-    assert {job["reason"] for job in dead(died)} == {"undecodable"}
+    assert {job["reason"] for job in died.dead()} == {"undecodable"}
 
 
 def test_arguments_are_set_by_the_handlers_types(died: Line) -> None:
@@ -54,7 +44,7 @@ def test_arguments_are_set_by_the_handlers_types(died: Line) -> None:
 
     died.work()
 
-    assert {str(job["args"]) for job in dead(died, "--kind", "tests.fail")} == {"{'text': '7'}"}
+    assert {str(job["args"]) for job in died.dead("--kind", "tests.fail")} == {"{'text': '7'}"}
 
 
 def test_what_the_handlers_would_not_take_is_left_dead_and_named(died: Line) -> None:
@@ -66,7 +56,7 @@ def test_what_the_handlers_would_not_take_is_left_dead_and_named(died: Line) -> 
     assert result.stderr.splitlines()[-1] == "error: 4 jobs left dead"
     tried = died.json("dead", "replay", "-A", APP, "--set", "n=5", "--dry-run")
     assert (tried["jobs"], len(tried["left"])) == (2, 2)
-    assert len(dead(died)) == 4
+    assert len(died.dead()) == 4
 
 
 def test_the_app_alone_checks(died: Line) -> None:
@@ -78,7 +68,7 @@ def test_the_app_alone_checks(died: Line) -> None:
 
 
 def test_jobs_begin_anew_in_another_queue(died: Line) -> None:
-    [first, _] = dead(died, "-Q", "math")
+    [first, _] = died.dead("-Q", "math")
 
     assert (
         died("dead", "replay", "-Q", "math", "--to", "default", "--yes").stdout
@@ -101,7 +91,7 @@ def test_jobs_begin_anew_in_another_queue(died: Line) -> None:
 
 
 def test_a_new_key_is_a_new_job_of_the_same_queue(died: Line) -> None:
-    [first, _] = dead(died, "-Q", "math")
+    [first, _] = died.dead("-Q", "math")
 
     died("dead", "replay", "--id", first["id"], "--new-key", "--yes")
 
@@ -145,13 +135,13 @@ def test_bad_options_are_refused_with_nothing_done(died: Line, words: list[str],
     line = error_line(died("dead", "replay", *words, "--yes", exit=code))
 
     assert said in line
-    assert len(dead(died)) == 4
+    assert len(died.dead()) == 4
 
 
 def test_what_comes_from_jobs_cannot_steer_the_terminal(line: Line) -> None:
     line.enqueue("tests.fail", "\x1b[2Jred\u202e\r\nnew line")
     line.work()
-    [job] = dead(line)
+    [job] = line.dead()
 
     for words in (["list"], ["groups"], ["show", job["id"]], ["replay", "-A", APP, "--set", "x\x1b[2J=1", "--yes"]):
         result = line("dead", *words, exit=5 if words[0] == "replay" else 0)
@@ -181,7 +171,7 @@ def test_case_J4_a_replay_to_another_queue_that_is_killed_and_done_again_doubles
         cwd=ROOT, env={**os.environ, VARIABLE: f"operate.{point}=kill9"}, check=False, timeout=60,
     )  # fmt: skip
     assert killed.returncode == -signal.SIGKILL
-    left = len(dead(died, "-Q", "math"))
+    left = len(died.dead("-Q", "math"))
     begun = waiting(died)["default"]
     assert (left, begun) == {
         "before_promise": (2, 0), "after_promise": (2, 0), "after_adopt": (2, 2), "after_handover": (0, 2),
@@ -189,10 +179,10 @@ def test_case_J4_a_replay_to_another_queue_that_is_killed_and_done_again_doubles
     if point.startswith("after_") and left:
         refused = died("dead", "purge", "-Q", "math", "--yes", exit=5)
         assert "is left dead: its replay to default was interrupted" in refused.stderr
-        shown = died("dead", "show", dead(died, "-Q", "math")[0]["id"]).stdout
+        shown = died("dead", "show", died.dead("-Q", "math")[0]["id"]).stdout
         assert "replayable  yes: its replay to default was interrupted, and comes to its end by any replay" in shown
 
     died(*words)
 
     assert waiting(died) == {"default": 2, "math": 0}
-    assert dead(died, "-Q", "math") == []
+    assert died.dead("-Q", "math") == []

@@ -54,3 +54,11 @@ def commands(block: Block) -> list[Command]:
             found[-1].output.append(line.strip())
         goes_on = line.endswith("\\") and bool(found) and (goes_on or line.startswith("$ "))
     return found
+
+
+def write_files(path: Path, folder: Path) -> list[str]:
+    """Write the files that the blocks of a document name; return their names."""
+    named = [block for block in blocks(path) if block.file]
+    for block in named:
+        (folder / block.file).write_text(block.text, "utf-8")
+    return [block.file for block in named]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import Line
-from tests.docs.blocks import blocks, commands
+from tests.docs.blocks import blocks, commands, write_files
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "dead-letters.md"
 LATE, NOWHERE = 20, 3
@@ -18,9 +18,7 @@ LATE, NOWHERE = 20, 3
 @pytest.fixture
 def line(server_url: str, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Line:
     """A command line in a folder with the modules, whose dead jobs are those of the document."""
-    for block in blocks(DOCUMENT):
-        if block.file:
-            (tmp_path / block.file).write_text(block.text, "utf-8")
+    write_files(DOCUMENT, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STREAMJOBS_URL", server_url)
     monkeypatch.setenv("STREAMJOBS_NAMESPACE", namespace)

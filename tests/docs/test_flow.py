@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import Line
-from tests.docs.blocks import blocks, commands
+from tests.docs.blocks import blocks, commands, write_files
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "flow.md"
 
@@ -14,8 +14,7 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "flow.md"
 def test_flow_does_what_it_says(
     server_url: str, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [module] = [block for block in blocks(DOCUMENT) if block.file]
-    (tmp_path / module.file).write_text(module.text, "utf-8")
+    [_] = write_files(DOCUMENT, tmp_path)
     monkeypatch.setenv("STREAMJOBS_URL", server_url)
     monkeypatch.syspath_prepend(str(tmp_path))
     line = Line(server_url, namespace)

@@ -8,18 +8,11 @@ from streamjobs.client.talk import talk
 from streamjobs.core.errors import NotFound
 from streamjobs.operate import one_queue as operate
 from streamjobs.operate.one_queue import OneQueue
-from streamjobs.protocol import config, intake, upkeep, workers
+from streamjobs.protocol import config, upkeep, workers
 from streamjobs.protocol.calls import Request
 from streamjobs.protocol.workers import Note
 from tests.operate.driven import driven
 from tests.store.support import Store
-
-
-@pytest.fixture
-def joined(store: Store) -> Store:
-    store.run(intake.announce(store.keys.namespace, ["q"]))
-    store.make_group()
-    return store
 
 
 def overview(store: Store) -> OneQueue:

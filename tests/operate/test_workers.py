@@ -16,13 +16,6 @@ from tests.operate.driven import driven
 from tests.store.support import Store
 
 
-@pytest.fixture
-def joined(store: Store) -> Store:
-    store.run(intake.announce(store.keys.namespace, ["q"]))
-    store.make_group()
-    return store
-
-
 def now(store: Store) -> int:
     return store.run(upkeep.server_time())
 

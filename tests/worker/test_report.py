@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -48,14 +48,6 @@ async def order(app: StreamJobs, name: str, word: str) -> Taken:
     [taken] = await atalk(app.connections.aio(), operate.order(app.namespace, [name], word))
     assert taken.taken
     return taken
-
-
-@pytest.fixture
-async def gate(app: StreamJobs, queue: Queue) -> AsyncIterator[Gate]:
-    queue.make_group()
-    gate = Gate(app)
-    yield gate
-    gate.go_on.set()
 
 
 async def test_a_worker_tells_what_it_is_and_does(app: StreamJobs, gate: Gate, queue: Queue) -> None:
