@@ -74,5 +74,5 @@ for _, row in ipairs(holders) do
     end
   end
 end
-if silent > 0 then redis.call('HINCRBY', totals, 'reclaimed', silent) end
+if silent > 0 then redis.pcall('HINCRBY', totals, 'reclaimed', silent) end
 return claimed

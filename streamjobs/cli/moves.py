@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from streamjobs.core.registry import Handler
     from streamjobs.operate.batches import Done, Tell
     from streamjobs.operate.edit import Edit
+    from streamjobs.operate.jobs import JobStatus
     from streamjobs.operate.scan import Source
 
     Move = Callable[[Source, Tell], Talk[Done]]
+    Check = Callable[[JobStatus], object]
+    """Raises UsageError for a job that is to be left dead."""
 
 SHOWN = 10
 """Jobs left dead that are named one by one."""
@@ -62,7 +65,7 @@ def replay(
     chosen = Chosen(**options, frozen=True)
     if to:
         chosen.check_queue(to)
-    work = _Work("replay", "replayed", chosen, f" to {to}" if to else "", edit)
+    work = _Work("replay", "replayed", chosen, f" to {to}" if to else "", how.arguments)
     work.act(lambda source, tell: operate.replay(settings().namespace, source, how, tell), yes=yes, dry_run=dry_run)
 
 
@@ -106,8 +109,8 @@ class _Count:
 class _Work:
     """One replay or purge."""
 
-    def __init__(self, verb: str, past: str, chosen: Chosen, to: str = "", edit: "Edit | None" = None) -> None:
-        self._verb, self._past, self._chosen, self._to, self._edit = verb, past, chosen, to, edit
+    def __init__(self, verb: str, past: str, chosen: Chosen, to: str = "", check: "Check | None" = None) -> None:
+        self._verb, self._past, self._chosen, self._to, self._check = verb, past, chosen, to, check
 
     def act(self, move: "Move", *, yes: bool, dry_run: bool) -> None:
         """Count, ask, and do it."""
@@ -141,8 +144,8 @@ class _Work:
             while page := self._chosen.do(source.page()):
                 for job in page:
                     try:
-                        if self._edit:
-                            self._edit(job)
+                        if self._check:
+                            self._check(job)
                     except UsageError as error:
                         found.left[job.id] = str(error)
                         continue

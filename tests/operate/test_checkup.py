@@ -95,6 +95,31 @@ def test_facts_of_a_queue(store: Store) -> None:
     assert len(facts.held) == 3
 
 
+@pytest.mark.parametrize("minute", [False, True])
+def test_counters_that_nothing_can_be_added_to_are_named(store: Store, minute: bool) -> None:
+    key = store.keys.minute(1) if minute else store.keys.totals
+    store.command("HSET", key, "done", "abc", "dead", "12", "lost", "9" * 19)
+    store.command("PEXPIRE", key, 60_000)
+
+    facts = talk(store.executor, checkup.read([store.keys], MINUTE))
+
+    [finding] = found(About.TYPES, *facts)
+    store.command("DEL", key)
+    assert (finding.level, finding.what) == (
+        Level.WARN,
+        f"no number, so that nothing is counted there: done of {key}, lost of {key}",
+    )
+
+
+def test_a_minute_of_a_wrong_type_is_named(store: Store) -> None:
+    store.command("SET", store.keys.minute(1), "x", "PX", 60_000)
+
+    facts = talk(store.executor, checkup.read([store.keys], MINUTE))
+
+    [finding] = found(About.TYPES, *facts)
+    assert (finding.level, "is a string, not a hash" in finding.what) == (Level.FAIL, True)
+
+
 def test_a_queue_that_is_not_there_has_no_faults(store: Store) -> None:
     facts = talk(store.executor, checkup.read([store.keys], 0))
 
