@@ -28,7 +28,7 @@ from streamjobs.protocol.keys import QueueKeys
 from streamjobs.protocol.workers import QUIET, RUN, STOP
 from streamjobs.worker.burst import Burst
 from streamjobs.worker.check import check
-from streamjobs.worker.count import AtWork, CountingSettler
+from streamjobs.worker.count import AtWork, counting
 from streamjobs.worker.cron import Scheduler
 from streamjobs.worker.deadlines import Deadlines
 from streamjobs.worker.discovery import Discovery
@@ -210,7 +210,9 @@ class Worker:
     async def _work(self) -> bool:
         async with AsyncExitStack() as stack:
             state = await stack.enter_async_context(self._lifespan()) if self._lifespan else None
-            settler = CountingSettler(self._station, self._meter) if self._meter.on else Settler(self._station)
+            settler = Settler(self._station)
+            if self._meter.on:
+                settler.on_settling.append(counting(self._meter))
             runner = Runner(self._handlers, self._rules, settler, self._station.random)
             runner.state = state
             runner.access = Access(self._station.executor, self._connections.sync(), self.consumer)
