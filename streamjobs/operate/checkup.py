@@ -40,6 +40,8 @@ class QueueFacts(msgspec.Struct, frozen=True):
     waiting: int | None = 0
     live: tuple[str, ...] = ()
     """Workers seen within 15 s."""
+    quiet: bool = False
+    """All of those were told to start nothing."""
     paused: bool = False
     lease_ms: int = DEFAULT_LEASE_MS
     consumers: dict[str, tuple[int, int]] | None = {}
@@ -85,12 +87,14 @@ def _facts(keys: QueueKeys, replies: Sequence[Any], now_ms: int) -> QueueFacts:
     wrong = [f"{key} is a {real}, not a {right}" for (key, right), real in pairs if real not in ("none", right)]
     counters = {keys.totals: totals or {}, keys.minute(now_ms // MINUTE_MS): minute or {}}
     rotten = [f"{name} of {key}" for key, fields in counters.items() for name in fields if not _counts(fields[name])]
+    live = live_ones(workers or {}, now_ms)
     return QueueFacts(
         keys.queue,
         None if None in found else tuple(wrong),
         tuple(rotten),
         waiting,
-        tuple(live_ones(workers or {}, now_ms)),
+        tuple(live),
+        bool(live) and not any(map(whole, live.values())),
         "paused" in config,
         whole(config.get("lease_ms", ""), DEFAULT_LEASE_MS),
         None if consumers is None else consumers or {},
@@ -187,6 +191,9 @@ def _backlog(queue: QueueFacts) -> Finding | None:
     what = f"queue {queue.queue}: {_count(queue.waiting, 'job')} waiting"
     if queue.paused:
         return Finding(About.BACKLOG, Level.WARN, f"{what}, and it is paused", f"streamjobs queue resume {queue.queue}")
+    if queue.quiet:
+        advice = "let them go on: streamjobs workers quiet NAME --undo"
+        return Finding(About.BACKLOG, Level.WARN, f"{what}, and all its workers are quiet", advice)
     if queue.live:
         return None
     return Finding(

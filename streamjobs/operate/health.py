@@ -109,8 +109,8 @@ def _quiet(facts: QueueFacts, thresholds: Thresholds) -> Reason | None:
     stats = facts.stats
     if not stats.workers or stats.slots or not facts.backlog:
         return None
-    level = max(Health.DEGRADED, _waited(stats, thresholds))
-    return Reason(level, "quiet", f"{plural(stats.workers, 'worker')} and no slot: told to be quiet")
+    text = f"all {stats.workers} workers are quiet" if stats.workers > 1 else "its only worker is quiet"
+    return Reason(Health.CRITICAL, "quiet", text, "streamjobs workers quiet NAME --undo")
 
 
 def _oldest(facts: QueueFacts, thresholds: Thresholds) -> Reason | None:

@@ -167,6 +167,10 @@ class Worker:
             return "it has ended" if self._ended else "it is stopping"
         if not self.ready.is_set():
             return "it has not joined its queues yet"
+        if self.state == "quiet":
+            # A child begins quiet where the one before it was told to be.
+            ordered = self.ordered == QUIET or self._duty is not Duty.ALL
+            return f"quiet: {'ordered by an operator' if ordered else 'its own program told it to start nothing'}"
         try:
             await self._station.executor.run(upkeep.server_time())
         except StreamJobsError as error:

@@ -76,6 +76,20 @@ def test_claims_that_go_nowhere_are_counted_and_three_are_named() -> None:
 def test_a_paused_queue_needs_no_worker_and_a_worked_one_may_have_a_backlog() -> None:
     assert "it is paused" in found(About.BACKLOG, QueueFacts("q", waiting=2, paused=True))[0].what
     assert found(About.BACKLOG, QueueFacts("q", waiting=2, live=("w",)))[0].level is Level.OK
+    assert (
+        "all its workers are quiet" in found(About.BACKLOG, QueueFacts("q", waiting=2, live=("w",), quiet=True))[0].what
+    )
+
+
+@pytest.mark.parametrize(("notes", "quiet"), [([], False), (["0"], True), (["0", "0"], True), (["0", "8"], False)])
+def test_workers_without_slots_are_quiet(store: Store, notes: list[str], quiet: bool) -> None:
+    store.make_group()
+    for number, note in enumerate(notes):
+        store.command("HSET", store.keys.workers, f"w{number}", f"{MINUTE} {note}")
+
+    [facts] = talk(store.executor, checkup.read([store.keys], MINUTE))
+
+    assert facts.quiet is quiet
 
 
 def test_facts_of_a_queue(store: Store) -> None:
