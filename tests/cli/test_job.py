@@ -179,7 +179,7 @@ def test_show_tells_where_it_is_and_for_what_it_waits(line: Line) -> None:
     assert (running["state"], running["worker"], running["waits_for"]) == ("running", "w", [])
     assert 0 <= running["silent_s"] < 60
     assert running["started"] is None
-    assert "its worker was last heard of" in line("job", "show", one).stdout
+    assert "heard of" in line("job", "show", one).stdout
 
 
 def park(line: Line, *jobs: str) -> None:
