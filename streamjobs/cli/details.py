@@ -175,7 +175,7 @@ def _about(job: "JobStatus", now_ms: int) -> list[tuple[str, str]]:
     return [
         ("id", job.id),
         ("queue", job.queue),
-        ("state", f"{job.state}{', retrying' if job.retrying else ''}"),
+        ("state", f"{job.state}{_STATES.get(job.state, ', retrying' if job.retrying else '')}"),
         ("kind", job.kind),
         ("enqueued", _since(job.enqueued_ms, now_ms)),
         ("arguments", shown_body(job).decode("utf-8", "backslashreplace")),
@@ -195,6 +195,9 @@ def _about(job: "JobStatus", now_ms: int) -> list[tuple[str, str]]:
         ("dedupe", mode_name(job.meta)),
         ("headers", show.compact(job.meta.headers) if job.meta.headers else ""),
     ]
+
+
+_STATES = {"finished": " (done or cancelled: no result of it is kept)"}
 
 
 def _times(count: int) -> str:

@@ -161,7 +161,7 @@ def _consumers(queue: QueueFacts) -> Finding | None:
     holding = [held for idle_ms, held in gone.values() if held and idle_ms > silent_ms]
     if holding:
         what = f"queue {queue.queue}: {_count(sum(holding), 'job')} left behind by {_count(len(holding), 'worker')}"
-        advice = f"start a worker, which takes over what is left (streamjobs worker -Q {queue.queue})"
+        advice = f"start a worker, which takes over what is left (streamjobs worker -A APP -Q {queue.queue})"
         if queue.live:
             advice = "look into the logs of its live workers: they take over within lease and sweep"
         return Finding(About.CONSUMERS, Level.WARN, what, advice)
@@ -200,7 +200,7 @@ def _backlog(queue: QueueFacts) -> Finding | None:
         About.BACKLOG,
         Level.WARN,
         f"{what}, and no worker is subscribed",
-        f"start one: streamjobs worker -Q {queue.queue}",
+        f"start one: streamjobs worker -A APP -Q {queue.queue}",
     )
 
 

@@ -102,7 +102,10 @@ def _no_worker(facts: QueueFacts, thresholds: Thresholds) -> Reason | None:
     stats = facts.stats
     if stats.workers or not facts.backlog:
         return None
-    return Reason(Health.CRITICAL, "no_worker", "no worker is subscribed", f"streamjobs worker -A APP -Q {stats.queue}")
+    text = "no worker is subscribed"
+    if stats.vanished:
+        text += f", {plural(stats.vanished, 'worker')} vanished within 10m"
+    return Reason(Health.CRITICAL, "no_worker", text, f"streamjobs worker -A APP -Q {stats.queue}")
 
 
 def _quiet(facts: QueueFacts, thresholds: Thresholds) -> Reason | None:

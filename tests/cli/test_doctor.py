@@ -218,7 +218,7 @@ def test_jobs_that_nobody_will_run_are_warned_of(own: Own) -> None:
     found = findings(line)
 
     assert found["backlog"]["what"] == "queue q: 3 jobs waiting, and no worker is subscribed"
-    assert found["backlog"]["advice"] == "start one: streamjobs worker -Q q"
+    assert found["backlog"]["advice"] == "start one: streamjobs worker -A APP -Q q"
     line("queue", "pause", "q")
     assert findings(line)["backlog"]["advice"] == "streamjobs queue resume q"
 

@@ -48,7 +48,7 @@ def test_done_job_is_finished(line: Line) -> None:
     found = line.json("job", "show", job)
 
     assert (found["state"], found["kind"], found["args"]) == ("finished", None, None)
-    assert ["state", "finished"] in [row.split() for row in line("job", "show", job).stdout.splitlines()]
+    assert "state     finished (done or cancelled: no result of it is kept)\n" in line("job", "show", job).stdout
 
 
 def test_unknown_and_impossible_ids(line: Line) -> None:

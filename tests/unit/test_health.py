@@ -80,6 +80,7 @@ def test_no_worker_with_a_backlog_is_critical(state: dict[str, Any], backlog: bo
     assert result.health is (CRITICAL if backlog else OK)
     if backlog:
         assert str(result.reasons[0]) == "no worker is subscribed (streamjobs worker -A APP -Q web)"
+        assert "subscribed, 2 workers vanished within 10m" in verdict(vanished=2, **(alone | state)).reasons[0].text
 
 
 @pytest.mark.parametrize(("workers", "said"), [(1, "its only worker is quiet"), (2, "all 2 workers are quiet")])
