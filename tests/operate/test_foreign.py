@@ -30,7 +30,7 @@ ROWS: dict[str, list[str | bytes]] = {
 }
 
 
-@pytest.fixture(params=ROWS.values(), ids=ROWS.keys())
+@pytest.fixture(params=list(ROWS.values()), ids=list(ROWS))
 def mixed(store: Store, request: pytest.FixtureRequest) -> Store:
     """A queue with 2 dead jobs, and behind them such a row."""
     store.make_group()

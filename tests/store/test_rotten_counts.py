@@ -8,7 +8,7 @@ from streamjobs.core.job import Claim
 from streamjobs.protocol import config, leases, letters, upkeep
 from streamjobs.protocol.metrics import MINUTE_MS
 from tests.store import test_cron
-from tests.store.support import Store, death, delayed, ending, job, job_of, later
+from tests.store.support import CLOCK, Store, death, delayed, ending, job, job_of, later
 from tests.store.test_handover import Case
 
 WORDS = (
@@ -20,7 +20,7 @@ WORDS = (
 def each_key(store: Store) -> list[str]:
     """Return the keys in which is counted now, and will be if a minute ends meanwhile."""
     now_ms = store.run(upkeep.server_time())
-    minutes = [now_ms // MINUTE_MS, now_ms // MINUTE_MS + 1, test_cron.LAST // MINUTE_MS, test_cron.CLOCK // MINUTE_MS]
+    minutes = [now_ms // MINUTE_MS, now_ms // MINUTE_MS + 1, test_cron.LAST // MINUTE_MS, CLOCK // MINUTE_MS]
     return [store.keys.totals, *map(store.keys.minute, minutes)]
 
 
