@@ -339,7 +339,9 @@ class Worker:
             self._discovery.found = fetcher.nudge
             services.append(self._discovery)
         if self._crons:
-            services.append(Scheduler(self._station, self._crons))
+            scheduler = Scheduler(self._station, self._crons)
+            scheduler.slots = lambda: 0 if self._quiet and self._quiet.on else self._options.concurrency
+            services.append(scheduler)
         return services
 
     def _reporting(self, runner: Runner, settler: Settler) -> "AbstractAsyncContextManager[asyncio.Task[None]]":
