@@ -178,7 +178,7 @@ def test_dry_run_says_what_would_be_done(died: Line) -> None:
     said = died("dead", "replay", "--error", "ValueError", "--dry-run").stdout
 
     assert re.sub(r"\d+s ago( to 0s ago)?", "0s ago", said) == (
-        "would replay 3 jobs of default, math, died 0s ago; 2 skipped: other error\n"
+        "would replay 3 jobs of default, died 0s ago; 2 skipped: other error\n"
     )
     assert died.json("dead", "replay", "--dry-run") == {
         "schema": "streamjobs.dead.replay",
