@@ -39,7 +39,7 @@ from streamjobs.worker.execution import Access, Ending, Execution, WorkerQueue
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.lease import LeaseKeeper
 from streamjobs.worker.probes import Pages, health_pages, serving
-from streamjobs.worker.promote import LONGEST_S, Promoter
+from streamjobs.worker.promote import BELL_S, Promoter
 from streamjobs.worker.quarantine import Quarantine
 from streamjobs.worker.quiet import Quiet
 from streamjobs.worker.report import Reporter, reporting
@@ -297,7 +297,7 @@ class Worker:
     async def _serve(self, stack: AsyncExitStack, settler: Settler, runner: Runner, keeper: LeaseKeeper) -> bool:
         station, options = self._station, self._options
         reader = self._connections.aio(block_ms=options.ms("block"))
-        sleeper = self._connections.aio(block_ms=round(LONGEST_S * 1000))
+        sleeper = self._connections.aio(block_ms=round(BELL_S * 1000))
         stack.push_async_callback(reader.aclose)
         stack.push_async_callback(sleeper.aclose)
         starter = Starter(station, runner, settler, self._duty, self.on_left)
