@@ -18,6 +18,8 @@ from streamjobs.worker.execution import Execution
 from streamjobs.worker.station import Station
 
 EVERY_S = 1.0
+DIGITS = 13
+"""Of the milliseconds since 1970, until the year 2286."""
 
 Fields: TypeAlias = Counter[tuple[str, str]]
 """By kind and field, what is to be added."""
@@ -42,9 +44,19 @@ def ended(keys: QueueKeys, kind: str, outcome: str, executions: Sequence[Executi
     """Measure a batch; `offset_ms`: that of the server's clock."""
     ran = [one for one in executions if one.started]
     run_us = [int(one.ran_s * 1_000_000) for one in ran]
-    # An entry's id begins with the ms at which it became ready.
-    wait_ms = [int(one.started * 1000 + offset_ms) - int(one.claim.entry.partition(b"-")[0]) for one in ran]
+    wait_ms = _waits_ms(ran, offset_ms)
     return Ended(keys, kind, outcome, len(ran) if outcome == "released" else len(executions), run_us, wait_ms)
+
+
+def _waits_ms(ran: Sequence[Execution], offset_ms: float) -> list[int]:
+    digits, ready_ms, waits = b"", 0, []
+    for one in ran:
+        # An entry's id begins with the ms at which it became ready, many at once where there are many. One
+        # chosen by hand may have fewer digits, or lie in the future.
+        if (first := one.claim.entry[:DIGITS]) != digits:
+            digits, ready_ms = first, int(first.partition(b"-")[0])
+        waits.append(int(one.started * 1000 + offset_ms) - ready_ms)
+    return waits
 
 
 class Times:
