@@ -37,6 +37,7 @@ JOBS_PER_S = 300
 PRODUCERS = 2
 WORKERS = 3
 KILL_EVERY_S = 1.0
+AT_WORK_WITHIN_S = 3.0
 JOB_S = 0.05
 DRAINED_WITHIN_S = 40.0
 RULES = Rules(limits={"nap": Limits(max_crashes=100)}, lease_s=1.0, sweep_s=0.25, slack_s=2.0, grace_s=5.0)
@@ -120,9 +121,16 @@ class Field:
         return self._start("producer", "--first", str(first), "--seconds", str(seconds))
 
     def kill_one(self, chance: random.Random) -> None:
-        """Kill a random worker, of those at work if there are any, and put another in its place."""
-        places = [place for place in range(WORKERS) if self._at_work(self.workers[place].pid)]
-        place = chance.choice(places or range(WORKERS))
+        """Kill a random worker of those at work, and put another in its place. A busy machine starts them slowly:
+        where none is at work, it waits for one, if not for ever.
+        """
+        deadline = time.monotonic() + AT_WORK_WITHIN_S
+        while not (places := [place for place in range(WORKERS) if self._at_work(self.workers[place].pid)]):
+            if time.monotonic() > deadline:
+                places = list(range(WORKERS))
+                break
+            time.sleep(0.02)
+        place = chance.choice(places)
         victim = self.workers[place]
         self._end(victim, signal.SIGKILL)
         self.kills += 1

@@ -188,7 +188,7 @@ def test_F36_what_was_deleted_is_made_again_and_work_goes_on(field: Field, fault
     assert "Traceback" not in worker.said()
 
 
-@pytest.mark.parametrize("key", ["stream", "retries", "totals", "bell"])
+@pytest.mark.parametrize("key", ["stream", "retries", "bell"])
 def test_F38_a_key_of_the_wrong_type_ends_the_worker_with_a_clear_word(field: Field, key: str) -> None:
     if key != "stream":
         field.enqueue("flaky", 1)
@@ -204,6 +204,18 @@ def test_F38_a_key_of_the_wrong_type_ends_the_worker_with_a_clear_word(field: Fi
     if key == "stream":
         with pytest.raises(Rejected):
             field.app.kind("nap").enqueue_sync(2)
+
+
+def test_F38_totals_of_the_wrong_type_cost_counts_and_no_job(field: Field) -> None:
+    name = field.queue.keys.totals
+    field.enqueue("nap", 1)
+    server_faults.delete(field.server, name)
+    server_faults.wrong_type(field.server, name)
+    worker = field.serving()
+    healed(field, worker, 2)
+
+    field.happens("E", 1)
+    assert field.queue.command("GET", name) == b"of the wrong type"
 
 
 @durable_server
