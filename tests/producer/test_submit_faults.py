@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from streamjobs import Handle, NotSent, OutcomeUnknown, UsageError
+from streamjobs import NotSent, OutcomeUnknown, UsageError
 from tests.faults.proxy import Act, Proxy, Rule
 from tests.producer.support import SOON_S, Gate, MakeApp, Queue, body
 
@@ -26,19 +26,21 @@ def proxy(server_url: str) -> Iterator[Proxy]:
 
 def test_cancelled_futures_make_room_while_the_server_is_away(apps: MakeApp, proxy: Proxy, queue: Queue) -> None:
     app = apps(proxy.url)
-    with app.producer(max_waiting=2) as producer:
+    with app.producer(max_waiting=3) as producer:
         producer.submit(app.kind("note").call(0)).result(SOON_S)
         proxy.go_away()
         proxy.cut()
-        # Of these the first is tried again and again, and the second waits.
-        producer.submit(app.kind("note").call(1))
-        while (waiting := producer.submit(app.kind("note").call(2))).running():
-            waiting.result(SOON_S)
-        waiting.cancel()
-        proxy.heal()
-        assert isinstance(producer.submit(app.kind("note").call(3)).result(SOON_S), Handle)
+        tried = producer.submit(app.kind("note").call(1))
+        while not tried.running():
+            assert not wait([tried], 0.01).done
+        waiting = [producer.submit(app.kind("note").call(n)) for n in (2, 3)]
 
-    assert body(3) in queue.bodies()
+        assert [future.cancel() for future in waiting] == [True, True]
+        assert wait(waiting, SOON_S).not_done == set()
+        late = producer.submit(app.kind("note").call(4), timeout=SOON_S)
+        proxy.heal()
+
+    assert [tried.result(0).id, late.result(0).id] == [f"q:{one}" for one in queue.waiting()[1:]]
 
 
 def test_case_B7_a_batch_whose_reply_was_lost_is_there_once(apps: MakeApp, proxy: Proxy, queue: Queue) -> None:
@@ -76,6 +78,19 @@ def test_a_server_that_stays_away_means_not_sent_at_each_jobs_own_deadline(apps:
         futures = [producer.submit(app.kind("note").call(n)) for n in range(1000)]
 
     assert all(isinstance(future.exception(0), NotSent) for future in futures)
+
+
+def test_a_jobs_time_counts_from_its_submit(apps: MakeApp, server_url: str, queue: Queue, gate: Gate) -> None:
+    with apps(server_url).producer(enqueue_timeout=1) as producer:
+        first = producer.submit(apps(server_url).kind("note").call(1))
+        assert gate.reached.wait(SOON_S)
+        second = producer.submit(apps(server_url).kind("note").call(2))
+        assert not wait([second], 1.1).done
+        gate.open()
+
+    assert first.result(0).id == f"q:{queue.waiting()[0]}"
+    assert isinstance(second.exception(0), NotSent)
+    assert queue.bodies() == [body(1)]
 
 
 def test_close_is_bounded_and_tells_what_became_of_the_rest(
