@@ -1,15 +1,16 @@
 """Scenario `enqueue`: add jobs in every way there is, encoding included.
 
-In bulk through each of the two clients, one after the other through each, and by 100 and by 10,000 tasks
-at once that each wait for their job. The clock runs from the first job to the last handle, with connection
-and script in place.
+In bulk through each of the two clients, one after the other through each, by 100 and by 10,000 tasks
+at once that each wait for their job, and by 8 threads that do not. The clock runs from the first job to the last
+handle, with connection and script in place.
 """
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from streamjobs import Kind, StreamJobs
+from streamjobs import JobOptions, Kind, StreamJobs
 
 from . import bare
 from .document import Result
@@ -21,7 +22,8 @@ from .measure import Meter, Order, Sample
 
 def app_of(order: Order) -> tuple[StreamJobs, Kind[..., Any]]:
     """Return the app of an order, and the kind that does nothing."""
-    app = StreamJobs(order.url, namespace=order.namespace)
+    durability = "fsync" if order.how.get("fsync") else "memory"
+    app = StreamJobs(order.url, namespace=order.namespace, defaults=JobOptions(durability=durability))
     return app, app.job(name=KIND, queue=QUEUE)(countdown(order.jobs)[0])
 
 
@@ -74,6 +76,26 @@ async def _together(order: Order) -> Sample:
     return sample
 
 
+def submit(order: Order) -> Sample:
+    """Let `callers` threads hand over jobs, and wait for all in the end; a job that did not arrive is missed there."""
+    app, noop = app_of(order)
+    meter, callers = Meter(order.url), int(order.how["callers"])
+    with app.producer() as producer:
+
+        def call(first: int) -> None:
+            for number in range(first, order.jobs, callers):
+                producer.submit(noop.call(FIRST + number, TEXT))
+
+        producer.submit(noop.options(queue="warm").call(FIRST, TEXT)).result()
+        meter.start()
+        with ThreadPoolExecutor(callers) as pool:
+            list(pool.map(call, range(callers)))
+        producer.flush()
+        sample = meter.stop(order.jobs)
+    app.close()
+    return sample
+
+
 def one_sync(order: Order) -> Sample:
     """Add one job after the other by `enqueue_sync`."""
     app, noop = app_of(order)
@@ -95,6 +117,7 @@ SIDES = {
 }
 SINGLE_SIDES = {
     "enqueue_together": together,
+    "enqueue_submit": submit,
     "enqueue_one_sync": one_sync,
     "bare_together": bare.together,
     "bare_one": bare.one_by_one,
@@ -113,6 +136,7 @@ VARIANTS = (
     # variant, ours, bare, the most that bare may cost its client in µs, jobs by, callers
     ("many", "enqueue_many", "bare_enqueue", 1.3, 1, 0),
     ("many_sync", "enqueue_many_sync", "bare_enqueue_sync", 1.3, 1, 0),
+    ("submit", "enqueue_submit", "bare_enqueue_sync", 1.3, 1, 8),
     ("one", "enqueue_together", "bare_one", 106.0, 20, 1),
     ("one_sync", "enqueue_one_sync", "bare_one_sync", 45.0, 20, 0),
     ("callers_100", "enqueue_together", "bare_together", 6.0, 4, 100),

@@ -14,6 +14,7 @@ from . import (
     dedupe,
     delayed,
     drain,
+    durability,
     enqueue,
     growth,
     latency,
@@ -73,6 +74,13 @@ def _duels(run: Callable[[Lab, Size], Iterator[Result]]) -> Callable[[Given], Ab
     return opened
 
 
+@contextmanager
+def _durability(given: Given) -> Iterator[Session]:
+    with durability.opened(given.url) as labs:
+        server = next(iter(labs.values())).server_version()
+        yield Session(server, durability.run(labs, given.size))
+
+
 def _chaos(given: Given) -> AbstractContextManager[Session]:
     try:
         # Late: what it is judged by is part of the tests, which an installed package has not.
@@ -100,6 +108,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "mixed": Scenario("producer and worker at once; handlers that wait, or compute", MEASURING, _duels(mixed.run)),
     "latency": Scenario("from enqueue to start, at fixed rates of arrivals", MEASURING, _duels(latency.run)),
     "delayed": Scenario("how late jobs start that were sent for later", MEASURING, _duels(delayed.run)),
+    "durability": Scenario("adding jobs that are to be on disk, beside others", MEASURING, _durability),
     "growth": Scenario(
         "what a job costs beside many waiting, queues, claims; idle workers",
         MEASURING,

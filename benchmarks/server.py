@@ -47,8 +47,10 @@ def named(url: str, schemes: Sequence[str]) -> str:
 
 
 @contextmanager
-def running(*, tcp: bool = False) -> Iterator[str]:
+def running(*settings: str, tcp: bool = False) -> Iterator[str]:
     """Start a fresh server, yield its URL, and stop it; with `tcp` it listens on a port of this machine alone.
+
+    `settings`: further arguments, such as `--appendonly`, `yes`.
 
     Raises:
         ServerError: no server binary here, or it did not come up within `START_S` seconds.
@@ -57,7 +59,7 @@ def running(*, tcp: bool = False) -> Iterator[str]:
     folder = Path(tempfile.mkdtemp(prefix="sjbench-"))
     port = _free_port() if tcp else 0
     keeper = subprocess.Popen(
-        ["sh", "-c", _KEEPER, "sh", str(folder), *_command(binary, folder, port)],
+        ["sh", "-c", _KEEPER, "sh", str(folder), *_command(binary, folder, port), *settings],
         stdin=subprocess.PIPE,
         # A session of its own: Ctrl-C is for us, and the keeper outlives it.
         start_new_session=True,

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from streamjobs.kind import Kind
     from streamjobs.metrics import Metrics
     from streamjobs.operate.jobs import JobStatus
+    from streamjobs.producer.submit import Producer
     from streamjobs.worker.context import Context, current_job
     from streamjobs.worker.logs import JsonFormatter
     from streamjobs.worker.once import Effect
@@ -88,6 +89,7 @@ __all__ = [
     "OutcomeUnknown",
     "PayloadTooLarge",
     "Permanent",
+    "Producer",
     "QueueFull",
     "Rate",
     "RateLimited",
@@ -133,6 +135,7 @@ _HOMES = {
     "kind": "Kind",
     "metrics": "Metrics",
     "operate.jobs": "JobStatus",
+    "producer.submit": "Producer",
     "worker.context": "Context current_job",
     "worker.logs": "JsonFormatter",
     "worker.once": "Effect",

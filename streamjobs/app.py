@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from streamjobs.client import DEFAULT_URL, Connections
-from streamjobs.core import codec, names
+from streamjobs.core import names
 from streamjobs.core.classify import Rule
 from streamjobs.core.cron import Calendar, Every, Schedule
 from streamjobs.core.dedupe import Dedupe
@@ -25,14 +25,14 @@ from streamjobs.core.options import (
     QueueOptions,
     WorkerKeywords,
     WorkerOptions,
-    result_ttl_ms,
 )
 from streamjobs.core.registry import Registry
 from streamjobs.core.retry import Retry
 from streamjobs.core.subscription import subscriptions
 from streamjobs.decorators import CronDecorator, JobDecorator
 from streamjobs.handle import Handle
-from streamjobs.kind import Kind, make_meta, with_key
+from streamjobs.kind import Kind, job_of
+from streamjobs.producer.submit import Producer
 from streamjobs.protocol.keys import DEFAULT_NAMESPACE, QueueKeys
 from streamjobs.queue import Queue
 from streamjobs.senders import Senders
@@ -142,6 +142,7 @@ class StreamJobs:
         rate: Rates = None,
         concurrency: Concurrencies = None,
         redact: Sequence[str] | None = None,
+        durability: str | None = None,
     ) -> JobDecorator: ...
 
     def job(self, function: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
@@ -163,6 +164,7 @@ class StreamJobs:
                 different keys.
             concurrency: how many may run at once, likewise; a number stands for `Concurrency(number)`.
             redact: arguments whose values the command line does not show to operators.
+            durability: where a job must be before its enqueue returns; see `Kind.options`.
 
         Raises:
             InvalidOption: the name is taken, an argument's type cannot be encoded, an option is
@@ -282,19 +284,22 @@ class StreamJobs:
 
     def job_of(self, kind: str, arguments: dict[str, Any], options: EnqueueOptions) -> Job:
         """Return the job that `send` would send, checked against its handler's signature if it is known."""
-        names.check_kind(kind)
-        handler = self.registry.find(kind)
-        body = codec.encode_object(arguments, kind)
-        fields = None if handler is None else handler.signature.check(body)
-        defaults = handler.options if handler is not None else self._defaults
-        ttl = defaults.result_ttl if options.result_ttl is None else options.result_ttl
-        mode = options.mode(defaults.dedupe)
-        meta = make_meta(options, result_ttl_ms(ttl), mode)
-        if mode is not None and mode is not defaults.dedupe and handler is not None:
-            mode.check(handler.signature.names, kind)
-        if mode is not None and not options.dedupe_key:
-            meta = with_key(meta, mode, handler, fields)
-        return Job(kind, body, options.queue or defaults.queue, options.delay_ms, options.at_ms, meta)
+        return job_of(names.check_kind(kind), arguments, options, self.registry.find(kind), self._defaults)
+
+    def producer(
+        self, *, max_waiting: int = 10_000, enqueue_timeout: float | timedelta | None = None
+    ) -> Producer[Handle[Any]]:
+        """Return a producer for many threads: `with app.producer() as p: future = p.submit(kind.call(...))`.
+
+        Args:
+            max_waiting: how many jobs may be handed over and not ended, 1 to 1,000,000; a submit of more
+                waits until half of them have ended.
+            enqueue_timeout: seconds for which each job is tried; default the app's.
+
+        Raises:
+            InvalidOption: a value is outside its range.
+        """
+        return self._senders.producer(max_waiting, enqueue_timeout)
 
     def handle(self, job_id: str) -> Handle[Any]:
         """Return a handle for a job id; nothing is asked yet.

@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack
 
 import msgspec
 
-from streamjobs.core import dedupe, redact
+from streamjobs.core import codec, dedupe, redact
 from streamjobs.core.cron import Cron, Schedule
 from streamjobs.core.dedupe import Dedupe
 from streamjobs.core.errors import InvalidOption, UsageError
 from streamjobs.core.job import FRESH, Job, Meta
-from streamjobs.core.options import CronOptions, EnqueueKeywords, EnqueueOptions, result_ttl_ms
+from streamjobs.core.options import CronOptions, EnqueueKeywords, EnqueueOptions, JobOptions, result_ttl_ms
 from streamjobs.core.registry import Handler
 from streamjobs.handle import Handle
 
@@ -32,7 +32,9 @@ class Kind(Generic[P, R]):
         self._delay_ms = self._at_ms = 0
         ttl_ms = handler.options.result_ttl_ms
         mode = handler.options.dedupe
+        self._durability = handler.options.durability
         if options is not None:
+            self._durability = options.durability or self._durability
             mode = options.mode(mode)
             self._queue = options.queue or self._queue
             if options.delay is not None or options.at is not None:
@@ -75,6 +77,8 @@ class Kind(Generic[P, R]):
                 not started by then, it never does. A retry is started however late.
             when_expired: what becomes of it then: "dead" (the default), with the reason `expired`, or
                 "drop": it ends as cancelled.
+            durability: where the job must be before the enqueue returns: in the server's "memory" (the
+                default), on its disk ("fsync"), or at N replicas ("replicas:N"). docs/producers.md.
 
         Raises:
             InvalidOption: a value is outside its range.
@@ -90,7 +94,7 @@ class Kind(Generic[P, R]):
         """
         body, arguments = self._handler.signature.bind(args, kwargs)
         meta = self._meta if self._mode is None else with_key(self._meta, self._mode, self._handler, arguments)
-        return Job(self._handler.kind, body, self._queue, self._delay_ms, self._at_ms, meta)
+        return Job(self._handler.kind, body, self._queue, self._delay_ms, self._at_ms, meta, self._durability)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Enqueue one job; calls that are made at once share round trips.
@@ -111,7 +115,7 @@ class Kind(Generic[P, R]):
         """Return the job for arguments by name, converted to the function's types where they are text."""
         body, arguments = self._handler.signature.convert(values)
         meta = self._meta if self._mode is None else with_key(self._meta, self._mode, self._handler, arguments)
-        return Job(self._handler.kind, body, self._queue, self._delay_ms, self._at_ms, meta)
+        return Job(self._handler.kind, body, self._queue, self._delay_ms, self._at_ms, meta, self._durability)
 
     def cron(self, schedule: Schedule, options: CronOptions) -> Cron:
         """Return a cron that enqueues this kind, with its arguments checked and encoded; see `StreamJobs.cron`."""
@@ -121,6 +125,24 @@ class Kind(Generic[P, R]):
         body = self._handler.signature.encode((), dict(options.args or {}))
         job = Job(self.name, body, self._queue, meta=self._meta)
         return Cron(name, job, schedule, options.catch_up, options.jitter_ms)
+
+
+def job_of(
+    kind: str, arguments: dict[str, Any], options: EnqueueOptions, handler: Handler | None, defaults: JobOptions
+) -> Job:
+    """Return a job of a kind by its name, checked against its handler's signature if that is known."""
+    body = codec.encode_object(arguments, kind)
+    fields = None if handler is None else handler.signature.check(body)
+    defaults = defaults if handler is None else handler.options
+    ttl = defaults.result_ttl if options.result_ttl is None else options.result_ttl
+    mode = options.mode(defaults.dedupe)
+    meta = make_meta(options, result_ttl_ms(ttl), mode)
+    if mode is not None and mode is not defaults.dedupe and handler is not None:
+        mode.check(handler.signature.names, kind)
+    if mode is not None and not options.dedupe_key:
+        meta = with_key(meta, mode, handler, fields)
+    queue, durability = options.queue or defaults.queue, options.durability or defaults.durability
+    return Job(kind, body, queue, options.delay_ms, options.at_ms, meta, durability)
 
 
 def make_meta(options: EnqueueOptions | None, ttl_ms: int, mode: Dedupe | None) -> Meta:

@@ -38,6 +38,7 @@ _WHEN_EXPIRED = click.Choice(["dead", "drop"])
 @click.option("--when-expired", type=_WHEN_EXPIRED, default="dead", help="What becomes of it then; default dead.")
 @click.option("--dedupe-key", metavar="KEY", help="At most one job with this key is under way.")
 @click.option("--dedupe", callback=params.dedupe, metavar="MODE", help="done, started, latest, a window (5m), or none.")
+@click.option("--durability", metavar="LEVEL", help="Return when it is there: memory, fsync, or replicas:N.")
 @click.option("-Q", "--queue", type=params.queue, help="Another queue than the kind's.")
 @click.option("--count", type=params.numbers(1, MOST), default=1, metavar="N", help="Send the same job so many times.")
 @click.option("--wait", is_flag=True, help="Wait for the job to end, and print its result as JSON.")
@@ -56,7 +57,7 @@ def enqueue(
 
     With -A, ARGs are taken in the order of the handler's signature, and KIND may be the last part of
     its name. A line of a file is {"kind": …, "args": {…}}, and may hold queue, delay, at, expires, when_expired,
-    dedupe_key, dedupe, headers and result_ttl; what it leaves out is taken from the command line.
+    dedupe_key, dedupe, headers, result_ttl and durability; what it leaves out is taken from the command line.
     """
     from streamjobs.cli.arguments import Given
     from streamjobs.core.options import EnqueueOptions

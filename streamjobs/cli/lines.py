@@ -33,6 +33,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True):
     result_ttl: float | str | None = None
     expires: float | str | None = None
     when_expired: WhenExpired | None = None
+    durability: str | None = None
 
 
 class BadLine(UsageError):
@@ -84,6 +85,7 @@ class Lines:
             "result_ttl": _seconds(line.result_ttl),
             "expires": instant_or_seconds(line.expires) if isinstance(line.expires, str) else line.expires,
             "when_expired": line.when_expired,
+            "durability": line.durability,
         }
         given = {name: value for name, value in given.items() if value is not None}
         if line.dedupe is not None:

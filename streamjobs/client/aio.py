@@ -82,7 +82,8 @@ class AsyncExecutor:
     async def run_all(self, requests: Sequence[Request[T]]) -> list[T | StreamJobsError]:
         """Run the requests in one round trip; return for each its decoded reply or its error.
 
-        A request whose script the server did not know runs after the others, not in its place. Who
+        A request whose script the server did not know runs after the others, not in its place, and what follows
+        it (see `Command`) behind it again. Who
         cancels this call cannot know whether they were executed.
         """
         if not requests:
@@ -100,7 +101,7 @@ class AsyncExecutor:
                 replies = await self._round(lines, line, packed)
                 if missing := faults.unloaded(requests, replies):
                     second = await self._round(lines, line, faults.reload(requests, missing))
-                    replies = faults.reloaded(replies, missing, second)
+                    replies = faults.reloaded(requests, replies, missing, second)
             finally:
                 lines.busy.discard(line)
             if faults.demoted(replies):

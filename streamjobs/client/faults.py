@@ -169,28 +169,41 @@ def demoted(replies: Sequence[Any]) -> bool:
 
 
 def unloaded(requests: Sequence[Request[Any]], replies: Sequence[Any]) -> list[int]:
-    """Return which calls were not executed since the server did not know their script."""
+    """Return which calls were not executed since the server did not know their script, and what follows them."""
     if any(isinstance(reply, Lost) for reply in replies):
         return []
-    pairs = enumerate(zip(requests, replies, strict=True))
-    return [i for i, (request, reply) in pairs if isinstance(reply, NoScriptError) and isinstance(request, Call)]
+    missing: list[int] = []
+    for i, (request, reply) in enumerate(zip(requests, replies, strict=True)):
+        if isinstance(request, Call):
+            again = isinstance(reply, NoScriptError)
+        else:
+            again = request.follows and i - 1 in missing[-1:]
+        if again:
+            missing.append(i)
+    return missing
 
 
 def reload(requests: Sequence[Request[Any]], missing: Sequence[int]) -> list[bytes]:
     """Return the bytes of a second round: each missing script's text, then its request again."""
-    return [
-        part
-        for i in missing
-        for part in (pack("SCRIPT", "LOAD", scripts.load(name(requests[i])).text), packed(requests[i]))
-    ]
+    parts: list[bytes] = []
+    for request in (requests[i] for i in missing):
+        if isinstance(request, Call):
+            parts.append(pack("SCRIPT", "LOAD", scripts.load(request.script).text))
+        parts.append(packed(request))
+    return parts
 
 
-def reloaded(replies: list[Any], missing: Sequence[int], second: Sequence[Any]) -> list[Any]:
+def reloaded(
+    requests: Sequence[Request[Any]], replies: list[Any], missing: Sequence[int], second: Sequence[Any]
+) -> list[Any]:
     """Return the replies with those of the second round in place.
 
     Where loading was refused, that is the error to show: the call's own is then NOSCRIPT again.
     """
-    for i, loading, reply in zip(missing, second[0::2], second[1::2], strict=True):
+    rest = iter(second)
+    for i in missing:
+        loading = next(rest) if isinstance(requests[i], Call) else None
+        reply = next(rest)
         unknown = isinstance(reply, NoScriptError) and isinstance(loading, Exception)
         replies[i] = loading if unknown else reply
     return replies

@@ -56,7 +56,8 @@ class SyncExecutor:
     def run_all(self, requests: Sequence[Request[T]]) -> list[T | StreamJobsError]:
         """Run the requests in one round trip; return for each its decoded reply or its error.
 
-        A request whose script the server did not know runs after the others, not in its place.
+        A request whose script the server did not know runs after the others, not in its place, and what follows
+        it (see `Command`) behind it again.
         """
         if not requests:
             return []
@@ -70,7 +71,7 @@ class SyncExecutor:
             replies = self._round(line, packed)
             if missing := faults.unloaded(requests, replies):
                 second = self._round(line, faults.reload(requests, missing))
-                replies = faults.reloaded(replies, missing, second)
+                replies = faults.reloaded(requests, replies, missing, second)
             if faults.demoted(replies):
                 self.close()
             if closings != self._closings:

@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from streamjobs.core.durability import MEMORY
 from streamjobs.core.states import DeadReason
 
 WIRE_VERSION = 1
@@ -100,6 +101,8 @@ class Job(msgspec.Struct, frozen=True, gc=False):
     delay_ms: int = 0
     at_ms: int = 0
     meta: Meta = FRESH
+    durability: str = MEMORY
+    """Where it must be before its enqueue returns; it does not travel with the job."""
 
 
 class Claim(msgspec.Struct, gc=False):

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self, TypedDict
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from streamjobs.core import names, redact
+from streamjobs.core import durability, names, redact
 from streamjobs.core.addresses import parse_address
 from streamjobs.core.cron import CATCH_UPS, CatchUp
 from streamjobs.core.dedupe import Dedupe, check_mode
@@ -61,7 +61,8 @@ class JobOptions(_Options, frozen=True):
     for not at all. `dedupe`: how long a job keeps out others of its dedupe key, and which arguments
     make the key; None where only an enqueue that names a key has one. `rate`, `concurrency`: limits over
     all workers of a queue (docs/flow.md). `redact`: names of arguments whose values the command line does
-    not show (docs/security.md).
+    not show (docs/security.md). `durability`: where a job must be before its enqueue returns
+    (docs/producers.md).
     """
 
     queue: str = DEFAULT_QUEUE
@@ -72,10 +73,12 @@ class JobOptions(_Options, frozen=True):
     rate: Rates = None
     concurrency: Concurrencies = None
     redact: Sequence[str] = ()
+    durability: str = durability.MEMORY
 
     def __post_init__(self) -> None:
         names.check_name(self.queue, "queue")
         redact.check(self.redact)
+        durability.parse(self.durability)
         if not isinstance(self.retry, Retry):
             raise InvalidOption(f"retry={self.retry!r:.80}: expected streamjobs.Retry(...)")
         check_mode(self.dedupe)
@@ -114,6 +117,7 @@ class EnqueueKeywords(TypedDict, total=False):
     result_ttl: float | timedelta | None
     expires: float | timedelta | datetime | None
     when_expired: WhenExpired
+    durability: str | None
 
 
 class EnqueueOptions(_Options, frozen=True):
@@ -129,8 +133,11 @@ class EnqueueOptions(_Options, frozen=True):
     result_ttl: float | timedelta | None = None
     expires: float | timedelta | datetime | None = None
     when_expired: WhenExpired = "dead"
+    durability: str | None = None
 
     def __post_init__(self) -> None:
+        if self.durability is not None:
+            durability.parse(self.durability)
         if self.dedupe_key is not None:
             names.check_dedupe_key(self.dedupe_key)
         if self.dedupe is not UNSET:

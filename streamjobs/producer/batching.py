@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from streamjobs.core.durability import Durability
 from streamjobs.core.errors import NotSent, OutcomeUnknown, StreamJobsError, Unavailable, UsageError
 from streamjobs.core.job import Job
 from streamjobs.core.retry import RECONNECT
@@ -121,10 +122,11 @@ class Sending(msgspec.Struct, eq=False):
 
 
 class Lane:
-    """The way to one script of one queue, and the only sender under its producer id."""
+    """The way to one script of one queue at one level of durability, and the only sender under its producer id."""
 
-    def __init__(self, keys: QueueKeys, *, later: bool) -> None:
+    def __init__(self, keys: QueueKeys, *, later: bool, level: Durability | None = None) -> None:
         self.keys = keys
+        self.level = level
         self._load = intake.load_later if later else intake.load
         self.start_afresh()
 
@@ -134,6 +136,8 @@ class Lane:
         self._tries = 0
         self._trouble: StreamJobsError | None = None
         """The last failure since something arrived."""
+        self.confirms = False
+        """Whether the server is known to confirm what the level asks for; after a failure it may be another one."""
         self.take_new_id()
 
     def take_new_id(self) -> None:
@@ -208,6 +212,7 @@ class Lane:
         """
         self._tries += 1
         self._trouble = error
+        self.confirms = False
         if isinstance(error, OutcomeUnknown):
             sending.unknown = True
         refused = isinstance(error, intake.BatchRefused)

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from streamjobs.client.forks import watch
 from streamjobs.client.talk import Leniently, Pause, Talk
+from streamjobs.core import durability
 from streamjobs.core.errors import NotSent, OutcomeUnknown, QueueFull, StreamJobsError
 from streamjobs.core.failpoints import failpoint
 from streamjobs.core.job import Job
@@ -16,7 +17,9 @@ from streamjobs.core.retry import Exponential
 from streamjobs.core.text import plural
 from streamjobs.producer.batching import Lane, Sending, Shipment, Shipped
 from streamjobs.protocol import config, intake
-from streamjobs.protocol.calls import Request
+from streamjobs.protocol.calls import Call, Request
+from streamjobs.protocol.durability import confirm, probe, unable, unconfirmed
+from streamjobs.protocol.intake import Accepted
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.protocol.secrets import Secrets, declare
 
@@ -24,6 +27,12 @@ H = TypeVar("H")
 
 MakeHandle = Callable[[QueueKeys, Job, str, bool], H]
 """Makes what callers get for one job: of its keys, itself, its local id, and whether it is another's."""
+
+ANSWER_S = 3.0
+"""How long a producer waits for an answer; it then sends the very same batch again, on another connection."""
+SLACK_S = 0.5
+"""By how much sooner, but no more than half of that, a server that waits for its replicas or its disk must give up:
+it looks at its clock ten times a second, and its answer has a way to go."""
 
 FULL = Exponential(base=0.025, cap=0.5)
 """Between tries to get into a full queue: 25 ms, doubling up to half a second, the upper half drawn."""
@@ -56,13 +65,15 @@ class Sender(Generic[H]):
         self._namespace = namespace
         self._make_handle = make_handle
         self._timeout_s = timeout_s
+        answer_s = min(ANSWER_S, timeout_s)
+        self._confirm_s = max(answer_s / 2, answer_s - SLACK_S)
         self._random = Random()
         self.after_fork()
         watch(self)
 
     def after_fork(self) -> None:
         """Begin anew: the parent's batches are the parent's to send."""
-        self._lanes: dict[tuple[str, bool], Lane] = {}
+        self._lanes: dict[tuple[str, bool, str], Lane] = {}
         self._queues: dict[str, QueueKeys] = {}
         self._unannounced: set[str] = set()
         self._declared: dict[str, Bound] = {}
@@ -70,12 +81,13 @@ class Sender(Generic[H]):
     def lane(self, job: Job) -> Lane:
         """Return the lane that this job takes."""
         later = job.delay_ms > 0 or job.at_ms > 0
-        lane = self._lanes.get((job.queue, later))
+        lane = self._lanes.get((job.queue, later, job.durability))
         if lane is None:
             if job.queue not in self._queues:
                 self._queues[job.queue] = QueueKeys(self._namespace, job.queue)
                 self._unannounced.add(job.queue)
-            lane = self._lanes.setdefault((job.queue, later), Lane(self._queues[job.queue], later=later))
+            made = Lane(self._queues[job.queue], later=later, level=durability.parse(job.durability))
+            lane = self._lanes.setdefault((job.queue, later, job.durability), made)
         return lane
 
     def shipment(self, jobs: list[Job]) -> Shipment:
@@ -113,7 +125,7 @@ class Sender(Generic[H]):
         while again:
             try:
                 failpoint("producer.before_send")
-                [reply] = yield Leniently([sending.call])
+                reply = yield from self._try(lane, sending.call, sending.deadline)
                 failpoint("producer.after_reply")
             except BaseException:
                 # With a call under way: nobody knows whether it was executed.
@@ -131,6 +143,23 @@ class Sender(Generic[H]):
                     lane.lose(sending, "interrupted")
                 raise
 
+    def _try(self, lane: Lane, call: Call[Accepted], deadline: float) -> Talk[Accepted | StreamJobsError]:
+        """Send a batch once, and have it confirmed where its lane wants that; return what came of it."""
+        if lane.level is None:
+            [reply] = yield Leniently([call])
+            return reply  # type: ignore[no-any-return]
+        if not lane.confirms:
+            # Known before anything is enqueued, this is an error and no doubt.
+            [reply] = yield Leniently([probe(lane.level)])
+            if isinstance(reply, StreamJobsError):
+                return unable(lane.level, reply)
+            lane.confirms = True
+        wait_s = min(self._confirm_s, deadline - monotonic())
+        reply, confirmed = yield Leniently([call, confirm(lane.level, int(wait_s * 1000))])
+        if isinstance(confirmed, StreamJobsError) and not isinstance(reply, StreamJobsError):
+            return unconfirmed(confirmed)
+        return reply  # type: ignore[no-any-return]
+
     def waits(self, lane: Lane, shipment: Shipment) -> bool:
         """Say whether the queue had no room for jobs of a shipment, and this process waits for some."""
         if not isinstance(shipment.outcome, Shipped) or not shipment.outcome.full:
@@ -145,12 +174,29 @@ class Sender(Generic[H]):
             yield Pause(min(FULL.delay_ms(tries, self._random.random()) / 1000, left))
         return shipment.once_more() if monotonic() < shipment.deadline else None
 
+    def carry(self, lane: Lane, shipments: list[Shipment]) -> Talk[None]:
+        """Send shipments in a lane that nobody else sends in, until each has its outcome."""
+        tries = 0
+        while shipments:
+            for shipment in shipments:
+                lane.add(shipment)
+            yield from self.send_waiting(lane)
+            shipments = [shipment for shipment in shipments if self.waits(lane, shipment)]
+            if not shipments:
+                return
+            tries += 1
+            left = max(shipment.deadline for shipment in shipments) - monotonic()
+            yield Pause(max(0.0, min(FULL.delay_ms(tries, self._random.random()) / 1000, left)))
+            now = monotonic()
+            shipments = [shipment.once_more() for shipment in shipments if shipment.deadline > now]
+
     def again(self, lane: Lane, shipment: Shipment, index: int, retry: Retry) -> Talk[H]:
         """Send the batch of an unknown shipment once more; return the handle of its n-th job."""
         last, _ = shipment.last(index)
         sending = last.sending
         if sending is not None and not isinstance(last.outcome, Shipped):
-            [reply] = yield Leniently([sending.again(monotonic())])
+            now = monotonic()
+            reply = yield from self._try(lane, sending.again(now), now + self._confirm_s)
             if isinstance(reply, StreamJobsError):
                 raise outcome_error(shipment, retry, index) or reply
             sending.settle(reply)

@@ -55,9 +55,10 @@ class SendSpan:
             return job
         return msgspec.structs.replace(job, meta=msgspec.structs.replace(job.meta, traceparent=self._traceparent))
 
-    def sent(self, job: Job, handle: object) -> None:
-        """Note the job that came of a single enqueue."""
-        self._span.set_attribute("messaging.message.id", str(getattr(handle, "id", "")))
+    def sent(self, job: Job, handle: object = None) -> None:
+        """Note the job that came of a single enqueue, or without a handle that is still to come of it."""
+        if handle is not None:
+            self._span.set_attribute("messaging.message.id", str(getattr(handle, "id", "")))
         self._span.set_attribute("messaging.message.body.size", len(job.body))
         self._span.set_attribute("streamjobs.kind", job.kind)
 

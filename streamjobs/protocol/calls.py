@@ -30,6 +30,8 @@ class Command(msgspec.Struct, Generic[T], frozen=True):
 
     words: Sequence[Word]
     decode: Callable[[Any], T]
+    follows: bool = False
+    """It speaks of what the request before it wrote, so it is repeated when that one had to be."""
 
 
 Request: TypeAlias = Call[T] | Command[T]

@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from benchmarks import delayed, growth, latency, memory, mixed, recovery, scripts
+from benchmarks import delayed, durability, growth, latency, memory, mixed, recovery, scripts
 from benchmarks.document import Result
 from benchmarks.duel import Size
 from benchmarks.lab import Lab
@@ -46,6 +46,21 @@ def test_mixed(lab: Lab) -> None:
     share = figure(found["io_100"], "of the 10,000/s that 100 waits of 10 ms allow")
     assert 0 < share < 1
     assert found["cpu"].jobs == 6
+
+
+def test_durability_takes_each_server_at_the_levels_that_it_can_give() -> None:
+    with durability.opened(None) as labs:
+        found = standing(durability.run(labs, Size(1, 400)))
+
+    servers = ["off_memory", "everysec_memory", "everysec_fsync", "always_memory", "always_fsync"]
+    assert list(found) == [f"{way}_{server}" for way in ("many", "callers_100") for server in servers]
+    assert found["many_everysec_memory"].jobs == 400
+    assert all(result.jobs_per_s is not None for result in found.values())
+
+
+def test_durability_takes_a_named_server_as_it_is(lab: Lab) -> None:
+    with durability.opened(lab.url) as labs:
+        assert list(standing(durability.run(labs, Size(1, 400)))) == ["many_memory", "callers_100_memory"]
 
 
 def test_latency_counts_from_the_call_and_both_sides_see_all_jobs(lab: Lab) -> None:

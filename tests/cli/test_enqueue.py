@@ -59,6 +59,7 @@ def test_last_part_of_two_kinds_is_not(line: Line) -> None:
         (["tests.add", "1", "--expires", "1s", "--delay", "1h"], "would expire before it is due"),
         (["tests.add", "1", "--expires", "1s", "--when-expired", "hide"], "--when-expired"),
         (["tests.add", "1", "--delay", "-1"], "--delay"),
+        (["tests.add", "1", "--durability", "disk"], "use 'memory', 'fsync', or 'replicas:N'"),
         (["tests.add", "1", "--delay", "11000d"], "delay"),
         (["tests.add", "1", "--at", "2030-01-01T00:00:00"], "time zone"),
         (["tests.add", "1", "--delay", "1", "--at", "2030-01-01T00:00:00Z"], "one of the two"),
@@ -104,6 +105,18 @@ def test_options_travel_with_the_job(line: Line) -> None:
 
     assert job.startswith("slow:d")
     assert (found["state"], found["dedupe_key"]) == ("scheduled", "k")
+
+
+def test_durability_that_the_server_cannot_give_is_refused(line: Line, tmp_path: Path) -> None:
+    """The servers of these tests save nothing."""
+    said = error_line(line("enqueue", "-A", APP, "tests.add", "1", "--durability", "fsync", exit=2))
+    file = tmp_path / "jobs.ndjson"
+    file.write_text('{"kind": "k", "durability": "fsync"}\n')
+
+    assert "durability='fsync': nothing was enqueued" in said
+    assert "durability='fsync': nothing was enqueued" in error_line(line("enqueue", "--file", str(file), exit=2))
+    assert line.json("job", "list", "-Q", "math")["jobs"] == []
+    assert line("enqueue", "-A", APP, "tests.add", "1", "--durability", "memory").stdout.startswith("math:")
 
 
 def test_duplicate_is_no_failure(line: Line) -> None:

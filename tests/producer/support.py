@@ -1,6 +1,7 @@
 """What the tests of the producers share: an app, a way to enqueue in either colour, and a look at the server."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +9,9 @@ from streamjobs import Handle, OutcomeUnknown, StreamJobs
 from streamjobs.client import Connections
 from streamjobs.protocol.calls import Command, Word
 from streamjobs.protocol.keys import QueueKeys
+
+SOON_S = 30.0
+"""Longer than anything in these tests takes on a slow machine."""
 
 
 async def noted(n: int = 0, text: str = "") -> int:
@@ -115,4 +119,25 @@ class AsyncCaller(Caller):
         self._runner.close()
 
 
+class Gate:
+    """Holds up the sending before each call while it is shut; `reached` tells when one is there."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+        self._open = threading.Event()
+
+    def __call__(self) -> None:
+        self.reached.set()
+        assert self._open.wait(SOON_S)
+
+    def open(self) -> None:
+        self._open.set()
+
+
+def body(n: int) -> bytes:
+    """Return the body of a job of the kind `note`."""
+    return b'{"n":%d,"text":""}' % n
+
+
+MakeApp = Callable[..., StreamJobs]
 MakeCaller = Callable[..., Caller]

@@ -6,6 +6,7 @@ complains about an ignore that is not needed).
 
 import logging
 from collections.abc import AsyncIterator
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
@@ -27,6 +28,7 @@ from streamjobs import (
     Latest,
     Metrics,
     OutcomeUnknown,
+    Producer,
     Rate,
     Retry,
     StreamJobs,
@@ -161,6 +163,12 @@ async def enqueue() -> None:
     assert_type(await fetch.enqueue("https://example.org", depth=1), Handle[bytes])
     assert_type(fetch.enqueue_sync("https://example.org"), Handle[bytes])
     assert_type(render.enqueue_sync(1), Handle[None])
+    with app.producer(max_waiting=100, enqueue_timeout=timedelta(seconds=5)) as producer:
+        assert_type(producer, Producer[Handle[Any]])
+        assert_type(producer.submit(fetch.call("https://example.org"), block=False), Future[Handle[Any]])
+        assert_type(producer.flush(1.5), bool)
+        producer.submit("fetch")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    fetch.options(durability="replicas:2")
     assert_type(fetch.call("https://example.org"), Job)
     assert_type(await app.send("pages.fetch", {"url": "x"}, queue="web", delay=1.5), Handle[Any])
     assert_type(app.send_sync("pages.fetch"), Handle[Any])

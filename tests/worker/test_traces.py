@@ -64,6 +64,20 @@ def links(span: ReadableSpan) -> list[tuple[int, int]]:
     return [(link.context.trace_id, link.context.span_id) for link in span.links]
 
 
+async def test_a_job_that_is_submitted_carries_the_span_of_its_submit(app: StreamJobs, spans: Spans) -> None:
+    @app.job(name="quick")
+    async def quick(name: str) -> None: ...
+
+    with app.producer() as producer:
+        producer.submit(quick.call("Ada"))
+    await drain(app)
+
+    [send], [process] = spans.named("send q"), spans.named("process q")
+    assert attributes(send)["streamjobs.kind"] == "quick"
+    assert "messaging.message.id" not in attributes(send)
+    assert links(process) == [key(send)]
+
+
 async def test_a_job_has_a_span_where_it_is_sent_and_one_where_it_runs(app: StreamJobs, spans: Spans) -> None:
     @app.job(name="quick", result_ttl=0)
     async def quick(name: str) -> None: ...
