@@ -97,7 +97,7 @@ def test_who_waits_for_room_gets_it_and_holds_up_no_other_queue(apps: MakeApp, u
 def test_who_waits_for_room_in_vain_is_told_that_the_queue_is_full(apps: MakeApp, url: str, queue: Queue) -> None:
     app = apps(url)
     app.queue("q", max_waiting=1, when_full="wait")
-    with app.producer(enqueue_timeout=0.2) as producer:
+    with app.producer(enqueue_timeout=1.0) as producer:
         futures = [producer.submit(app.kind("note").call(n)) for n in range(3)]
 
     assert [type(future.exception(0)) for future in futures] == [type(None), QueueFull, QueueFull]
