@@ -11,15 +11,16 @@ from streamjobs.client import DEFAULT_URL, Connections
 from streamjobs.core import codec, names
 from streamjobs.core.classify import Rule
 from streamjobs.core.cron import Calendar, Every, Schedule
-from streamjobs.core.dedupe import Dedupe
 from streamjobs.core.errors import InvalidOption, StreamJobsError
 from streamjobs.core.job import Job
-from streamjobs.core.limits import Bound, Concurrencies, Rates
+from streamjobs.core.limits import Bound
 from streamjobs.core.options import (
+    Batch,
     CronKeywords,
     CronOptions,
     EnqueueKeywords,
     EnqueueOptions,
+    JobKeywords,
     JobOptions,
     QueueKeywords,
     QueueOptions,
@@ -28,15 +29,14 @@ from streamjobs.core.options import (
     result_ttl_ms,
 )
 from streamjobs.core.registry import Registry
-from streamjobs.core.retry import Retry
 from streamjobs.core.subscription import subscriptions
-from streamjobs.decorators import CronDecorator, JobDecorator
+from streamjobs.decorators import BatchDecorator, CronDecorator, JobDecorator
 from streamjobs.handle import Handle
 from streamjobs.kind import Kind, make_meta, with_key
 from streamjobs.protocol.keys import DEFAULT_NAMESPACE, QueueKeys
 from streamjobs.queue import Queue
 from streamjobs.senders import Senders
-from streamjobs.worker.context import Context
+from streamjobs.worker.context import BatchContext, Context
 from streamjobs.worker.duty import Duty
 from streamjobs.worker.embed import running
 from streamjobs.worker.process import leave, run_supervised, run_until_signalled
@@ -133,18 +133,18 @@ class StreamJobs:
         function: None = None,
         /,
         *,
+        batch: Batch,
         name: str | None = None,
-        queue: str | None = None,
-        timeout: float | timedelta | None = ...,
-        retry: Retry | None = None,
-        result_ttl: float | timedelta | None = None,
-        dedupe: Dedupe | None = ...,
-        rate: Rates = None,
-        concurrency: Concurrencies = None,
-        redact: Sequence[str] | None = None,
+        **options: Unpack[JobKeywords],
+    ) -> BatchDecorator: ...
+    @overload
+    def job(
+        self, function: None = None, /, *, name: str | None = None, **options: Unpack[JobKeywords]
     ) -> JobDecorator: ...
 
-    def job(self, function: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
+    def job(
+        self, function: Any = None, /, *, batch: Batch | None = None, name: str | None = None, **options: Any
+    ) -> Any:
         """Register a function as the handler of a kind of job.
 
         The function may be `async def` (runs in the worker's event loop) or plain (runs in a thread).
@@ -152,6 +152,8 @@ class StreamJobs:
         arguments, encoded as JSON by their annotations.
 
         Args:
+            batch: let one call take several jobs: the function has one list, and each job is an item of it, whose
+                arguments are the fields of the item's class. docs/batch.md says what it returns.
             name: the kind's name on the wire; default `module.function`.
             queue: where its jobs go.
             timeout: seconds that a run may take; None for no limit. Default 10 minutes.
@@ -170,11 +172,12 @@ class StreamJobs:
         """
         given = {key: value for key, value in options.items() if value is not None or key in ("timeout", "dedupe")}
         merged = self._defaults.changed(given)
+        context: type = Context if batch is None else BatchContext
 
         def register(function: Callable[..., Any]) -> Kind[..., Any]:
             own_name = f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
             kind = own_name if name is None else name
-            handler = self.registry.add(function, kind, merged, context=Context)
+            handler = self.registry.add(function, kind, merged, context=context, batch=batch)
             return Kind(handler, self._senders)
 
         if function is not None and not callable(function):

@@ -21,6 +21,8 @@ WhenFull = Literal["raise", "wait"]
 
 DEFAULT_QUEUE = "default"
 MAX_RESULT_TTL_MS = 30 * 86_400_000
+MAX_BATCH_ITEMS = 10_000
+MAX_BATCH_WAIT_MS = 60_000
 
 
 class _Options(msgspec.Struct, frozen=True):
@@ -95,6 +97,42 @@ class JobOptions(_Options, frozen=True):
     def limits(self) -> tuple[Limit, ...]:
         """All limits of the kind."""
         return limits(self.rate, self.concurrency)
+
+
+class Batch(_Options, frozen=True):
+    """How jobs are gathered for a handler that takes a list of them (docs/batch.md).
+
+    `max_items`: at most so many at once, 1 to 10,000; never more than a worker's `concurrency`, for each takes
+    a slot. `max_wait`: seconds, 0 to 60, for which the first of them waits for others; with 0, for those that were
+    fetched together with it.
+    """
+
+    max_items: int
+    max_wait: float | timedelta = 0.05
+
+    def __post_init__(self) -> None:
+        items = self.max_items
+        if isinstance(items, bool) or not isinstance(items, int) or not 1 <= items <= MAX_BATCH_ITEMS:
+            raise InvalidOption(f"max_items={items!r:.80}: use 1 to {MAX_BATCH_ITEMS}")
+        _ = self.max_wait_s
+
+    @property
+    def max_wait_s(self) -> float:
+        """Seconds for which the first waits for others."""
+        return names.milliseconds(self.max_wait, "max_wait", low_ms=0, high_ms=MAX_BATCH_WAIT_MS) / 1000
+
+
+class JobKeywords(TypedDict, total=False):
+    """The options of a kind as keywords; see `StreamJobs.job`."""
+
+    queue: str | None
+    timeout: float | timedelta | None
+    retry: Retry | None
+    result_ttl: float | timedelta | None
+    dedupe: Dedupe | None
+    rate: Rates
+    concurrency: Concurrencies
+    redact: Sequence[str] | None
 
 
 def result_ttl_ms(value: float | timedelta) -> int:

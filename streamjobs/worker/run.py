@@ -19,7 +19,7 @@ from streamjobs.core.job import FRESH, Bury, Decision, Expired, Outcome, Raised,
 from streamjobs.core.limits import Concurrency
 from streamjobs.core.registry import Handler, stranger
 from streamjobs.core.retry import Retry as Policy
-from streamjobs.worker import context, outcomes
+from streamjobs.worker import batch, context, outcomes
 from streamjobs.worker.clock import ServerClock
 from streamjobs.worker.execution import Access, Ending, Execution
 from streamjobs.worker.settle import Settler
@@ -43,6 +43,7 @@ class Runner:
         self._settler = settler
         self._random = random
         self._threads = Threads()
+        self.gatherer = batch.Gatherer(settler, self._start_batch, self._leave)
         self._loop = asyncio.get_running_loop()
         self.state: Any = None
         self.access: Access | None = None
@@ -80,8 +81,8 @@ class Runner:
             return self.refuse(execution, Expired(execution.expires_ms))
         return handler.known or self.refuse(execution, Unknown())
 
-    def start(self, execution: Execution) -> None:
-        """Start the handler in a task of its own."""
+    def start(self, execution: Execution, *, alone: bool = False) -> None:
+        """Start the handler in a task of its own; one that takes a list once others have come, or `alone`."""
         handler = execution.handler
         assert handler is not None
         try:
@@ -90,9 +91,12 @@ class Runner:
             self.refuse(execution, Undecodable(str(error)))
             return
         execution.state, execution.access = self.state, self.access
+        self.running += 1
+        if handler.batch is not None:
+            self.gatherer.join(execution, args[0], handler.batch, alone=alone)
+            return
         if handler.signature.wants_context:
             args = (context.Context(execution), *args)
-        self.running += 1
         execution.started = started = monotonic()
         if handler.timeout_s is not None:
             execution.deadline = started + handler.timeout_s
@@ -112,9 +116,6 @@ class Runner:
                 value = await handler.function(*args, **kwargs)
             else:
                 value = await self._in_thread(handler.function, args, kwargs)
-                if inspect.isawaitable(value):
-                    # Async behind a plain wrapper: unawaited it would count as done without having run.
-                    value = await value
             if failpoints.armed:
                 failpoints.failpoint("worker.after_handler")
         except BaseException as error:
@@ -124,10 +125,49 @@ class Runner:
         else:
             self._ended(execution, Returned(value))
 
-    def _in_thread(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> "asyncio.Future[Any]":
-        return self._threads.submit(contextvars.copy_context(), lambda: function(*args, **kwargs))
+    async def _in_thread(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        value = await self._threads.submit(contextvars.copy_context(), lambda: function(*args, **kwargs))
+        if inspect.isawaitable(value):
+            # Async behind a plain wrapper: unawaited it would count as done without having run.
+            value = await value
+        return value
+
+    def _start_batch(self, executions: list[Execution], items: list[Any]) -> None:
+        """Start one handler for all of these, in one task."""
+        handler = executions[0].handler
+        assert handler is not None
+        args = (context.BatchContext[Any](executions), items) if handler.signature.wants_context else (items,)
+        task = self._loop.create_task(self._run_batch(executions, handler, args), name="streamjobs-batch")
+        started = monotonic()
+        for execution in executions:
+            execution.task, execution.beside, execution.started = task, executions, started
+            if handler.timeout_s is not None:
+                execution.deadline = started + handler.timeout_s
+
+    async def _run_batch(self, executions: list[Execution], handler: Handler, args: tuple[Any, ...]) -> None:
+        # Not that of a job whose end made room for these.
+        context.current.set(None)
+        if self.spans is not None:
+            self.spans.begin_batch(executions)
+        try:
+            failpoints.failpoint("worker.before_handler")
+            if handler.is_async:
+                value = await handler.function(*args)
+            else:
+                value = await self._in_thread(handler.function, args, {})
+            failpoints.failpoint("worker.after_handler")
+        except BaseException as error:
+            ends = batch.failures(executions, error, self._rules)
+        else:
+            ends = batch.outcomes_of(executions, value, self._rules)
+        for execution, outcome in zip(executions, ends, strict=True):
+            execution.beside = ()
+            self._ended(execution, outcome)
+
+    def _leave(self) -> None:
+        """Take note that a job leaves its slot without having run."""
+        self.running -= 1
+        self.on_end()
 
     def _ended(self, execution: Execution, outcome: Outcome) -> None:
         # The task's context holds the execution: with this the pair is freed at once, not by the collector.

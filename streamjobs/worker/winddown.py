@@ -100,8 +100,12 @@ class WindDown:
             some = ", ".join(one.job_id for one in left[:5]) + (" ..." if len(left) > 5 else "")
             log.warning("%s cancelled and given back: %s", plural(len(left), "running job"), some)
         for execution in left:
-            end_run(execution, Ending.STOP)
-        cancelled = [one.task for one in left if one.task and one.handler and one.handler.is_async]
+            execution.ending = Ending.STOP
+            execution.lost.set()
+        # One for several jobs of a batch: cancelled twice, it could not tidy up.
+        cancelled = {one.task for one in left if one.task and one.handler and one.handler.is_async}
+        for task in cancelled:
+            task.cancel()
         if cancelled:
             await asyncio.wait(cancelled, timeout=0.1 if self._aborting.is_set() else LAST_CALL_S)
         for execution in left:
@@ -119,8 +123,7 @@ def end_run(execution: Execution, ending: Ending) -> None:
     """Tell a handler that its run no longer counts; cancel it if it can be."""
     execution.ending = ending
     execution.lost.set()
-    if execution.handler and execution.handler.is_async and execution.task:
-        execution.task.cancel()
+    execution.cancel()
 
 
 async def last_call(what: Awaitable[Any]) -> None:
