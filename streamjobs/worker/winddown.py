@@ -102,7 +102,7 @@ class WindDown:
         for execution in left:
             execution.ending = Ending.STOP
             execution.lost.set()
-        # One for several jobs of a batch: cancelled twice, it could not tidy up.
+        # The jobs of a batch have one task.
         cancelled = {one.task for one in left if one.task and one.handler and one.handler.is_async}
         for task in cancelled:
             task.cancel()

@@ -1,5 +1,6 @@
 """Batch handlers: many jobs in one call, gathered for a moment, and each of them settled on its own."""
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -30,7 +31,8 @@ from streamjobs import (
     current_job,
 )
 from tests.worker.batches import FOR_EVER, ONCE, Doc, Index, claimed
-from tests.worker.support import FAST, Queue, drain, make_app
+from tests.worker.bench import Bench
+from tests.worker.support import FAST, WITHIN_S, Queue, drain, make_app
 
 
 async def test_a_full_batch_starts_at_once_and_each_job_has_its_own_result(app: StreamJobs, queue: Queue) -> None:
@@ -190,6 +192,43 @@ async def test_a_limit_over_all_workers_holds_for_the_jobs_of_a_batch(app: Strea
     assert queue.totals()["done"] == 5
 
 
+@pytest.mark.parametrize("batch", [False, True], ids=["plain", "batch"])
+async def test_a_limit_counts_the_jobs_of_plain_functions_and_of_batches_alike(app: StreamJobs, batch: bool) -> None:
+    lock, running, most, ended = threading.Lock(), 0, 0, 0
+
+    def work(count: int) -> None:
+        nonlocal running, most, ended
+        with lock:
+            running += count
+            most = max(most, running)
+        threading.Event().wait(0.01)
+        with lock:
+            running -= count
+            ended += count
+
+    if batch:
+
+        @app.job(name="work", concurrency=3, batch=Batch(10, 0.02))
+        def several(docs: list[Doc]) -> None:
+            work(len(docs))
+
+        calls = [several.call(Doc(n)) for n in range(20)]
+    else:
+
+        @app.job(name="work", concurrency=3)
+        def one(n: int) -> None:
+            work(1)
+
+        calls = [one.call(n) for n in range(20)]
+
+    async with app.worker(options=FAST), app.worker(options=FAST):
+        for handle in await app.enqueue_many(calls):
+            assert not isinstance(handle, Exception)
+            await handle.result(timeout=WITHIN_S)
+
+    assert (most, ended) == (3, 20)
+
+
 async def test_a_limit_by_an_argument_goes_by_the_items_field(app: StreamJobs) -> None:
     index = Index(app, Batch(10, 0.05), concurrency=Concurrency(1, key="title"))
     await app.enqueue_many(index.kind.call(Doc(n, "same")) for n in range(2))
@@ -220,18 +259,40 @@ async def test_a_batch_has_the_apps_state_and_is_no_single_job(url: str, namespa
 
     app = make_app(url, namespace, lifespan=lifespan)
 
-    @app.job
-    async def single() -> str:
-        return current_job().kind
-
     @app.job(batch=Batch(1))
     async def seen(ctx: BatchContext[str], docs: list[Doc]) -> list[Any]:
         with pytest.raises(UsageError, match="no job runs here"):
             current_job()
         return [[ctx.state, job.state, job.kind.rpartition(".")[2]] for job in ctx.jobs]
 
-    async with app.worker(options=FAST, concurrency=1):
-        before, handle = await single.enqueue(), await seen.enqueue(Doc(1))
-        assert (await before.result(timeout=10)).endswith("single")
+    async with app.worker(options=FAST):
+        handle = await seen.enqueue(Doc(1))
         assert await handle.result(timeout=10) == ["state", "state", "seen"]
     await app.aclose()
+
+
+async def test_a_batch_is_no_part_of_the_job_whose_end_made_room_for_it(app: StreamJobs, queue: Queue) -> None:
+    found: list[str] = []
+
+    @app.job(name="single")
+    async def single() -> None:
+        found.append(current_job().kind)
+
+    @app.job(name="batch", batch=Batch(2, FOR_EVER))
+    async def batch(docs: list[Doc]) -> None:
+        with pytest.raises(UsageError):
+            current_job()
+        found.append("none")
+
+    bench = Bench(app, queue, concurrency=1)
+    queue.make_group()
+    await single.enqueue()
+    await batch.enqueue(Doc(1))
+    bench.read()
+    async with asyncio.timeout(WITHIN_S):
+        while len(found) < 2 or bench.runner.running:
+            await asyncio.sleep(0)
+    await bench.settled()
+
+    assert found == ["single", "none"]
+    assert queue.totals()["done"] == 2

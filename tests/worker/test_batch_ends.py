@@ -148,20 +148,33 @@ async def test_a_stop_gives_back_at_once_what_was_gathered_and_charges_nothing(a
     await index.enqueue(app, 3)
 
     began = monotonic()
-    async with app.worker(options=FAST, grace=FOR_EVER, lease=FOR_EVER) as worker:
+    async with app.worker(options=FAST, grace=FOR_EVER, lease=FOR_EVER):
+        await claimed(queue, 3)
+
+    assert monotonic() - began < WITHIN_S
+    assert (index.calls, queue.command("SCARD", queue.keys.released)) == ([], 3)
+    await app.enqueue_many(index.kind.call(Doc(n)) for n in (3, 4))
+    await drain(app)
+    assert [sorted(call) for call in index.calls] == [[0, 1, 2, 3, 4]]
+    assert index.attempts == [[1] * 5]
+
+
+async def test_a_quiet_worker_gives_back_what_it_gathered_and_gathers_again(app: StreamJobs, queue: Queue) -> None:
+    index = Index(app, Batch(5, FOR_EVER))
+    await index.enqueue(app, 3)
+
+    async with app.worker(options=FAST) as worker:
         await claimed(queue, 3)
         worker.quiet()
         async with asyncio.timeout(WITHIN_S):
             while queue.command("SCARD", queue.keys.released) < 3:
                 await pause(0.01)
+        assert index.calls == []
         worker.go_on()
-        await claimed(queue, 3)
+        await app.enqueue_many(index.kind.call(Doc(n)) for n in (3, 4))
+        await index.started.wait()
 
-    assert monotonic() - began < WITHIN_S
-    assert (index.calls, queue.command("SCARD", queue.keys.released)) == ([], 3)
-    await index.enqueue(app, 2)
-    await drain(app)
-    assert [sorted(call) for call in index.calls] == [[0, 0, 1, 1, 2]]
+    assert [sorted(call) for call in index.calls] == [[0, 1, 2, 3, 4]]
     assert index.attempts == [[1] * 5]
 
 
@@ -187,19 +200,27 @@ async def test_a_batch_that_runs_beyond_the_grace_time_goes_back_uncharged(app: 
     assert index.attempts == [[1, 1]] * 2
 
 
-async def test_one_that_is_cancelled_while_it_is_gathered_does_not_start(app: StreamJobs, queue: Queue) -> None:
-    index = Index(app, Batch(10, 1.5))
-    handles = await index.enqueue(app, 2)
+@pytest.mark.parametrize("lost", [True, False], ids=["lost", "lapsed"])
+async def test_what_is_lost_while_it_was_gathered_does_not_start(app: StreamJobs, queue: Queue, lost: bool) -> None:
+    """Another holds it; or may, after a freeze of the process."""
+    index = Index(app, Batch(2, FOR_EVER))
+    bench = Bench(app, queue)
+    queue.make_group()
+    await index.enqueue(app, 1)
+    bench.read()
+    [first] = bench.queue.held.values()
+    if lost:
+        bench.queue.drop(first)
+    else:
+        first.claim.claimed_at -= 100
 
-    async with app.worker(options=FAST, concurrency=3, lease=0.5):
-        await claimed(queue, 2)
-        await handles[0].cancel()
-        await handles[1].result(timeout=10)
-        # Its slot is free again: three fit.
-        await app.enqueue_many(index.kind.call(Doc(n)) for n in (5, 6, 7))
-        await index.started.wait(2)
+    await index.kind.enqueue(Doc(5))
+    bench.read()
+    await index.started.wait()
+    await bench.settled()
 
-    assert index.calls == [[1], [5, 6, 7]]
+    assert (index.calls, bench.runner.running) == ([[5]], 0)
+    assert queue.command("SMEMBERS", queue.keys.released) == ([] if lost else [first.claim.entry])
 
 
 async def test_with_two_unsettled_starts_a_job_is_a_batch_of_its_own(app: StreamJobs, queue: Queue) -> None:
