@@ -213,7 +213,8 @@ class Execution(msgspec.Struct, eq=False):
         # Mostly they are told in order: the last of them is the quickest to say no.
         needed = any(one.ending is Ending.NONE for one in reversed(self.beside))
         if self.task and self.handler and self.handler.is_async and not needed:
-            self.task.cancel()
+            # Not at once: a task that is cancelled before its first step ends without a word.
+            self.task.get_loop().call_soon(self.task.cancel)
 
     def extend(self, seconds: float) -> None:
         """Move the deadline of its run, if it has one, to so many seconds from now. Of any thread."""

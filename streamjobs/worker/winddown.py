@@ -100,12 +100,8 @@ class WindDown:
             some = ", ".join(one.job_id for one in left[:5]) + (" ..." if len(left) > 5 else "")
             log.warning("%s cancelled and given back: %s", plural(len(left), "running job"), some)
         for execution in left:
-            execution.ending = Ending.STOP
-            execution.lost.set()
-        # The jobs of a batch have one task.
-        cancelled = {one.task for one in left if one.task and one.handler and one.handler.is_async}
-        for task in cancelled:
-            task.cancel()
+            end_run(execution, Ending.STOP)
+        cancelled = [one.task for one in left if one.task and one.handler and one.handler.is_async]
         if cancelled:
             await asyncio.wait(cancelled, timeout=0.1 if self._aborting.is_set() else LAST_CALL_S)
         for execution in left:

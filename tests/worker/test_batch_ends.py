@@ -19,6 +19,8 @@ from streamjobs import (
     State,
     StreamJobs,
 )
+from streamjobs.worker.execution import Ending
+from streamjobs.worker.winddown import end_run
 from tests.worker.batches import FOR_EVER, ONCE, Doc, Index, claimed
 from tests.worker.bench import Bench, crash_marked
 from tests.worker.support import FAST, WITHIN_S, Flag, Queue, drain, pause, within
@@ -221,6 +223,23 @@ async def test_what_is_lost_while_it_was_gathered_does_not_start(app: StreamJobs
 
     assert (index.calls, bench.runner.running) == ([[5]], 0)
     assert queue.command("SMEMBERS", queue.keys.released) == ([] if lost else [first.claim.entry])
+
+
+async def test_a_batch_that_is_lost_before_its_first_step_leaves_its_slots(app: StreamJobs, queue: Queue) -> None:
+    index = Index(app, Batch(2, FOR_EVER))
+    bench = Bench(app, queue)
+    queue.make_group()
+    await index.enqueue(app, 2)
+    bench.read()
+    for execution in bench.queue.held.values():
+        end_run(execution, Ending.LOST)
+
+    async with asyncio.timeout(WITHIN_S):
+        while bench.runner.running:
+            await asyncio.sleep(0)
+    await bench.settled()
+
+    assert (bench.starter.free(), bench.queue.held) == (10, {})
 
 
 async def test_with_two_unsettled_starts_a_job_is_a_batch_of_its_own(app: StreamJobs, queue: Queue) -> None:
