@@ -14,6 +14,6 @@ local stream, config, totals = KEYS[1], KEYS[2], KEYS[3]
 redis.call('XACK', stream, 'workers', '0-1')
 local failed, made = make_group(stream, config)
 if failed then return failed end
-if made and ARGV[2] == '1' then redis.call('HINCRBY', totals, 'regrouped', 1) end
+if made and ARGV[2] == '1' then redis.pcall('HINCRBY', totals, 'regrouped', 1) end
 redis.call('HSETNX', config, 'lease_ms', ARGV[1])
 return {tonumber(redis.call('HGET', config, 'lease_ms')), now_ms('')}

@@ -15,8 +15,14 @@ local count = counters(KEYS[3], KEYS[4], now)
 
 local function purge(entry, job, key)
   local at, promise = row_of(dead_ids, job)
-  local fields = at == entry and read(dead, entry)
+  local fields = read(dead, entry)
   if not fields then return 'GONE' end
+  if at ~= entry then
+    if fields.id and row_of(dead_ids, fields.id) == entry then return 'GONE' end
+    -- To which no job leads, somebody else's: it was never counted, nor is that it goes.
+    redis.call('XDEL', dead, entry)
+    return 'OK'
+  end
   -- One of which nobody can know any more what became of it goes.
   if promise ~= '' and not stale(promise, now) then return promise end
   redis.call('XDEL', dead, entry)

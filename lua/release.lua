@@ -36,7 +36,7 @@ for i = 3, #ARGV, 4 do
   end
 end
 if given > 0 then
-  redis.call('HINCRBY', totals, 'released', given)
+  redis.pcall('HINCRBY', totals, 'released', given)
 end
 if rings then ring(bell) end
 return words

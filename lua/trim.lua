@@ -26,10 +26,12 @@ local function delete(entry, flat)
     bytes = bytes + #flat[i + 1]
   end
   redis.call('XDEL', dead, entry)
-  if fields.id and row_of(dead_ids, fields.id) == entry then redis.call('HDEL', dead_ids, fields.id) end
+  deleted = deleted + 1
+  -- To which no job leads, somebody else's: it was never counted, nor is that it goes.
+  if not fields.id or row_of(dead_ids, fields.id) ~= entry then return end
+  redis.call('HDEL', dead_ids, fields.id)
   local kind = fields.kind or ''
   kinds[kind] = (kinds[kind] or 0) + 1
-  deleted = deleted + 1
 end
 
 -- goes(entry): whether the oldest row there is is one too many, or too old.

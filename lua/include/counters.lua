@@ -2,19 +2,21 @@
 -- to the hash of this minute, which lives 26 h. Without a kind it counts in the totals alone, with
 -- total = false in the minute alone; kind "" stands for the whole queue.
 -- Kinds come from producers: when a minute has too many, further ones count as "_other".
+-- Best effort: where somebody else has written what cannot be counted on, the move stands uncounted.
 local MOST_FIELDS = 5000
 
 local function counters(totals, base, now)
   local minute = base .. string.format('%d', math.floor(now / 60000))
   return function(field, kind, n, total)
-    if total ~= false then redis.call('HINCRBY', totals, field, n) end
-    if not kind then return end
+    if total ~= false then redis.pcall('HINCRBY', totals, field, n) end
+    local fields = kind and redis.pcall('HLEN', minute)
+    if type(fields) ~= 'number' then return end
     local name = field .. ':' .. kind
-    if redis.call('HLEN', minute) >= MOST_FIELDS and redis.call('HEXISTS', minute, name) == 0 then
+    if fields >= MOST_FIELDS and redis.call('HEXISTS', minute, name) == 0 then
       name = field .. ':_other'
     end
     -- A field that is new may be the hash's first.
-    if redis.call('HINCRBY', minute, name, n) == n then redis.call('PEXPIRE', minute, 93600000) end
+    if redis.pcall('HINCRBY', minute, name, n) == n then redis.call('PEXPIRE', minute, 93600000) end
   end
 end
 

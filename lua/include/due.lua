@@ -29,7 +29,7 @@ local function opener(now, stream, bodies, moved, totals, dedupe)
         bytes, count = bytes + #envelope, count + 1
         kinds[kind] = (kinds[kind] or 0) + 1
       else
-        redis.call('HINCRBY', totals, 'vanished', 1)
+        redis.pcall('HINCRBY', totals, 'vanished', 1)
       end
       redis.call('ZREM', zset, job)
       redis.call('HDEL', bodies, job)

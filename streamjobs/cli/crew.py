@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from streamjobs.operate.workers import Workers, WorkerStatus
 
 _NAME = re.compile(r"(?P<host>.+)-\d+-(?P<own>[0-9a-f]{8})\Z")
+WIDE = 100
+"""From so many columns on there is room for two spaces between columns."""
 LONGEST = 20
 """Jobs that are shown of all that run."""
 
@@ -17,7 +19,7 @@ def table(found: "Workers", headings: str) -> list[str]:
     """Return workers as lines, with the columns of these headings."""
     names = [heading.lstrip("~>") for heading in headings.split()]
     rows = [[_cell(one, name, found.at_ms) for name in names] for one in found.workers]
-    return show.Table(*headings.split()).lines(rows)
+    return show.Table(*headings.split(), gap=" " if show.screen_columns() < WIDE else show.GAP).lines(rows)
 
 
 def jobs(found: "Workers") -> list[str]:

@@ -58,7 +58,8 @@ def list_(limit: int | None, **options: Any) -> None:
 
 
 def _row(job: "JobStatus", now_ms: int) -> tuple[str, ...]:
-    return job.id, job.kind, job.reason, str(job.attempt), show.ago(now_ms - job.died_ms), job.error
+    error = job.error or ("(no job: somebody else wrote this row)" if job.foreign else "")
+    return job.id, job.kind, job.reason, str(job.attempt), show.ago(now_ms - job.died_ms), error
 
 
 @dead.command("groups")

@@ -136,6 +136,7 @@ def print_job(job: "JobStatus", now_ms: int, *, holds: bool, waits: "Sequence[Wa
     follow = "when it has ended" if job.follows else ""
     rest = [
         ("started", _since(began_ms, now_ms)),
+        ("heard of", show.ago(job.silent_ms) if job.worker else ""),
         ("key held", held),
         ("newer follow", follow),
         *(("waits for", _waiting(one)) for one in waits),
@@ -151,8 +152,7 @@ def _since(at_ms: int, now_ms: int) -> str:
 def _where(job: "JobStatus") -> str:
     match job.place:
         case "stream" if job.worker:
-            heard = f"its worker was last heard of {show.ago(job.silent_ms)}"
-            return f"entry {job.entry}, delivered {show.plural(job.deliveries, 'time')}; {heard}"
+            return f"entry {job.entry}, delivered {show.plural(job.deliveries, 'time')}"
         case "stream":
             return f"entry {job.entry}, not delivered yet"
         case "released":
@@ -175,7 +175,7 @@ def _about(job: "JobStatus", now_ms: int) -> list[tuple[str, str]]:
     return [
         ("id", job.id),
         ("queue", job.queue),
-        ("state", f"{job.state}{', retrying' if job.retrying else ''}"),
+        ("state", f"{job.state}{_STATES.get(job.state, ', retrying' if job.retrying else '')}"),
         ("kind", job.kind),
         ("enqueued", _since(job.enqueued_ms, now_ms)),
         ("arguments", shown_body(job).decode("utf-8", "backslashreplace")),
@@ -195,6 +195,9 @@ def _about(job: "JobStatus", now_ms: int) -> list[tuple[str, str]]:
         ("dedupe", mode_name(job.meta)),
         ("headers", show.compact(job.meta.headers) if job.meta.headers else ""),
     ]
+
+
+_STATES = {"finished": " (done or cancelled: no result of it is kept)"}
 
 
 def _times(count: int) -> str:

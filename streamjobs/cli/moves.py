@@ -8,7 +8,7 @@ import click
 from streamjobs.cli import params, show
 from streamjobs.cli.commands import Command
 from streamjobs.cli.endings import REFUSED, Failed
-from streamjobs.cli.selection import Chosen, confirmed, selecting
+from streamjobs.cli.selection import Chosen, confirmed, named, selecting
 from streamjobs.cli.settings import settings
 from streamjobs.core.errors import UsageError
 
@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from streamjobs.core.registry import Handler
     from streamjobs.operate.batches import Done, Tell
     from streamjobs.operate.edit import Edit
+    from streamjobs.operate.jobs import JobStatus
     from streamjobs.operate.scan import Source
 
     Move = Callable[[Source, Tell], Talk[Done]]
+    Check = Callable[[JobStatus], object]
+    """Raises UsageError for a job that is to be left dead."""
 
 SHOWN = 10
 """Jobs left dead that are named one by one."""
@@ -62,7 +65,7 @@ def replay(
     chosen = Chosen(**options, frozen=True)
     if to:
         chosen.check_queue(to)
-    work = _Work("replay", "replayed", chosen, f" to {to}" if to else "", edit)
+    work = _Work("replay", "replayed", chosen, f" to {to}" if to else "", how.arguments)
     work.act(lambda source, tell: operate.replay(settings().namespace, source, how, tell), yes=yes, dry_run=dry_run)
 
 
@@ -101,13 +104,15 @@ class _Count:
         self.jobs = 0
         self.first_ms = self.last_ms = 0
         self.left: dict[str, str] = {}
+        self.queues: dict[str, None] = {}
+        """Those that have any, in the order in which they were met."""
 
 
 class _Work:
     """One replay or purge."""
 
-    def __init__(self, verb: str, past: str, chosen: Chosen, to: str = "", edit: "Edit | None" = None) -> None:
-        self._verb, self._past, self._chosen, self._to, self._edit = verb, past, chosen, to, edit
+    def __init__(self, verb: str, past: str, chosen: Chosen, to: str = "", check: "Check | None" = None) -> None:
+        self._verb, self._past, self._chosen, self._to, self._check = verb, past, chosen, to, check
 
     def act(self, move: "Move", *, yes: bool, dry_run: bool) -> None:
         """Count, ask, and do it."""
@@ -141,12 +146,13 @@ class _Work:
             while page := self._chosen.do(source.page()):
                 for job in page:
                     try:
-                        if self._edit:
-                            self._edit(job)
+                        if self._check:
+                            self._check(job)
                     except UsageError as error:
                         found.left[job.id] = str(error)
                         continue
                     found.jobs += 1
+                    found.queues[job.queue] = None
                     found.first_ms = min(found.first_ms or job.died_ms, job.died_ms)
                     found.last_ms = max(found.last_ms, job.died_ms)
         return found
@@ -156,7 +162,8 @@ class _Work:
         since, until = (show.ago(self._chosen.now_ms - at_ms) for at_ms in (count.first_ms, count.last_ms))
         died = f", died {since}{'' if since == until else f' to {until}'}" if count.jobs else ""
         left = f"; {show.plural(len(count.left), 'job')} would be left dead" if count.left else ""
-        return f"{self._verb} {show.plural(count.jobs, 'job')} of {self._chosen.target}{self._to}{died}{left}"
+        target = named(sorted(count.queues)) or self._chosen.target
+        return f"{self._verb} {show.plural(count.jobs, 'job')} of {target}{self._to}{died}{left}"
 
     @property
     def _skipped(self) -> str:

@@ -11,6 +11,7 @@ from streamjobs.cli.settings import settings
 if TYPE_CHECKING:
     from streamjobs.operate.limits import LimitStatus
     from streamjobs.operate.one_queue import OneQueue
+    from streamjobs.operate.stats import QueueStats
 
 LIMIT_HEADINGS = ("LIMIT", "~KIND", "KEY", "~TO", "~SET BY", ">WAITING")
 
@@ -37,7 +38,7 @@ def show_(name: str) -> None:
 def limit_cells(one: "LimitStatus") -> tuple[str, ...]:
     """Return a limit as a row under `LIMIT_HEADINGS`."""
     by = f"operator (code: {one.code})" if one.code else "operator" if one.by_operator else "code"
-    return one.limits, one.kind or "all", one.key, str(one), by, str(one.waiting)
+    return one.limits, one.kind or "all", one.key, str(one), by, show.count(one.waiting)
 
 
 def _about(found: "OneQueue") -> list[tuple[str, str]]:
@@ -45,7 +46,7 @@ def _about(found: "OneQueue") -> list[tuple[str, str]]:
     limited = f", {show.count(now.limited)} of them for a limit" if now.limited else ""
     rows = [
         ("queue", now.queue),
-        ("state", "paused" if now.paused else "open" if now.workers else "open, but no worker is subscribed"),
+        ("state", _state(now)),
         ("lease", show.age(now.lease_ms) if now.lease_ms else "not set: no worker came yet"),
         ("waiting", show.count(now.waiting) + limited),
         ("running", f"{show.count(now.running)} of {show.plural(now.slots, 'slot')}"),
@@ -58,6 +59,14 @@ def _about(found: "OneQueue") -> list[tuple[str, str]]:
     if found.memory is not None:
         rows.append(("memory", f"{show.size(sum(found.memory.values()))}, without the keys of single jobs"))
     return rows
+
+
+def _state(now: "QueueStats") -> str:
+    if now.paused:
+        return "paused"
+    if not now.workers:
+        return "open, but no worker is subscribed"
+    return "open" if now.slots else "open, but all its workers are quiet"
 
 
 def _tables(found: "OneQueue") -> dict[str, list[tuple[str, ...]]]:

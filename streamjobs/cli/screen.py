@@ -123,7 +123,7 @@ def _cell(view: "QueueView", name: str, *, tight: bool) -> str:
     number = rate if tight else short
     match name:
         case "QUEUE":
-            return stats.queue + ("" if stats.workers else "*")
+            return stats.queue + ("" if stats.slots else "*")
         case "WAITING":
             return short(stats.waiting)
         case "RUN/SLOTS":

@@ -1,7 +1,7 @@
 """Which dead jobs a command means: the same options everywhere, and the question before they are touched."""
 
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,7 +29,8 @@ def selecting(command: F) -> F:
         click.option("-Q", "--queue", "queues", type=params.queues, multiple=True, metavar="Q[,Q…]",
                      help="Of these queues; default all."),
         click.option("--kind", "kinds", type=params.kind, metavar="KIND", multiple=True, help="Of this kind."),
-        click.option("--reason", "reasons", type=_REASONS, multiple=True, help="Dead for this reason."),
+        click.option("--reason", "reasons", type=_REASONS, multiple=True, metavar="REASON",
+                     help=f"Dead for this reason: {', '.join(_REASONS.choices)}."),
         click.option("--error", type=params.words, metavar="TEXT",
                      help="With this in the last error's type or text, as it is or as groups shows it."),
         click.option("--class", "classes", type=params.words, multiple=True, metavar="CLASS",
@@ -146,9 +147,12 @@ class Chosen:
             names = list(dict.fromkeys(split_job_id(one)[0] for one in self._ids))
         else:
             names = self.queues
-        if not names:
-            return f"namespace {settings().namespace}"
-        return ", ".join(names[:4]) + (f" and {len(names) - 4} more queues" if len(names) > 4 else "")
+        return named(names) or f"namespace {settings().namespace}"
+
+
+def named(queues: Sequence[str]) -> str:
+    """Return queues as a sentence names them; "" for none."""
+    return ", ".join(queues[:4]) + (f" and {len(queues) - 4} more queues" if len(queues) > 4 else "")
 
 
 def confirmed(what: str, *, yes: bool) -> bool:

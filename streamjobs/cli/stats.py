@@ -53,8 +53,8 @@ def stats(
 ) -> int:
     """Show what each queue holds, what came and went lately, and whether it is healthy and why not.
 
-    Reads only, and costs the same whatever the queues hold. A `*` marks a queue without a live worker. The exit
-    code is 1 when anything is critical, or a condition does not hold.
+    Reads only, and costs the same whatever the queues hold. A `*` marks a queue that no live worker takes
+    jobs of. The exit code is 1 when anything is critical, or a condition does not hold.
     """
     from streamjobs.operate.conditions import parse
 

@@ -6,6 +6,7 @@ from statistics import median
 import msgspec
 
 from streamjobs.core.server import About, Finding, Level, ServerFacts
+from streamjobs.core.text import plural
 
 MEMORY_WARN = 0.85
 MEMORY_FAIL = 0.95
@@ -130,6 +131,6 @@ def slow_log(slowest_ms: Mapping[str, Sequence[float]]) -> Finding:
     if not slow:
         return Finding(About.SLOW_LOG, Level.OK, "nothing of ours")
     worst = sorted(slow.items(), key=lambda item: -max(item[1]))
-    told = ", ".join(f"{name} {len(times)} times, up to {max(times):.0f} ms" for name, times in worst[:5])
+    told = ", ".join(f"{name} {plural(len(times), 'time')}, up to {max(times):.0f} ms" for name, times in worst[:5])
     advice = "look whether its machine is overloaded or swaps, and whether others run slow commands there"
     return Finding(About.SLOW_LOG, Level.WARN, f"it was slow with ours: {told}", advice)

@@ -13,7 +13,8 @@ MAX_KEY_BYTES = 256
 MAX_KIND_BYTES = 200
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
-_JOB_ID = re.compile(r"([A-Za-z0-9_.-]{1,64})(?:/([0-9]{1,4}))?:(d?[0-9]{1,20}-[0-9]{1,20})\Z")
+_LOCAL_ID = re.compile(r"d?[0-9]{1,20}-[0-9]{1,20}\Z")
+_JOB_ID = re.compile(rf"([A-Za-z0-9_.-]{{1,64}})(?:/([0-9]{{1,4}}))?:({_LOCAL_ID.pattern})")
 
 
 def is_name(value: str) -> bool:
@@ -59,6 +60,11 @@ def check_key(value: str, what: str) -> str:
     if not 0 < size <= MAX_KEY_BYTES:
         raise InvalidOption(f"{what} of {size} bytes: use 1 to {MAX_KEY_BYTES}; hash longer keys")
     return value
+
+
+def is_local_id(value: str) -> bool:
+    """Say whether this can be the id of a job in its queue, such as `1764412345678-0`."""
+    return bool(_LOCAL_ID.match(value))
 
 
 def split_job_id(job_id: str) -> tuple[str, int, str]:

@@ -13,6 +13,8 @@ T = TypeVar("T")
 
 MOST = 500
 MOST_BYTES = 1024 * 1024
+FOREIGN = "no job leads to this row, so somebody else wrote it: purge it"
+"""Why such a row cannot be replayed."""
 
 
 class Done(msgspec.Struct):

@@ -16,6 +16,7 @@ from streamjobs.core.errors import InvalidOption, UsageError
 from streamjobs.core.job import enqueued_ms
 from streamjobs.core.names import split_job_id
 from streamjobs.operate.batches import cut, keys_of
+from streamjobs.operate.jobs import local_id
 from streamjobs.protocol import intake, letters
 from streamjobs.protocol.keys import QueueKeys
 
@@ -45,18 +46,16 @@ _decoder = msgspec.json.Decoder(Line)
 
 
 def line(keys: QueueKeys, entry: str, fields: Mapping[str, bytes], *, redacted: bool = False) -> bytes | None:
-    """Return a row as a line, without a line end; None for one that is not ours, since it has no id.
+    """Return a row as a line, without a line end; None for one that is not ours, since it names no job.
 
     `redacted`: its arguments were replaced by what may be shown of them; such a line cannot be imported.
     """
-    job_id = keys.job_id(fields.get("id", b"").decode("utf-8", "replace"))
-    try:
-        split_job_id(job_id)
-    except InvalidOption:
+    local = local_id(fields)
+    if not local:
         return None
     # A promise is no field of the row, but of what is found by an id.
     row = {_name(name): _value(value) for name, value in fields.items() if name not in ("id", "promise")}
-    return msgspec.json.encode(Line(SCHEMA, VERSION, job_id, entry, row, redacted))
+    return msgspec.json.encode(Line(SCHEMA, VERSION, keys.job_id(local), entry, row, redacted))
 
 
 def _name(name: str) -> str:

@@ -13,6 +13,7 @@ from streamjobs.operate.stats import live_ones
 from streamjobs.protocol import inspect, server, upkeep, views
 from streamjobs.protocol.inspect import Held
 from streamjobs.protocol.keys import EXPIRING, PARKED, RELEASED, QueueKeys, describe, types
+from streamjobs.protocol.metrics import MINUTE_MS
 
 DEFAULT_LEASE_MS = 15_000
 AT_ONCE = 20
@@ -34,9 +35,13 @@ class QueueFacts(msgspec.Struct, frozen=True):
     queue: str
     wrong: tuple[str, ...] | None = ()
     """Keys of a wrong type, in words."""
+    rotten: tuple[str, ...] = ()
+    """Counters that nothing can be added to, in words."""
     waiting: int | None = 0
     live: tuple[str, ...] = ()
     """Workers seen within 15 s."""
+    quiet: bool = False
+    """All of those were told to start nothing."""
     paused: bool = False
     lease_ms: int = DEFAULT_LEASE_MS
     consumers: dict[str, tuple[int, int]] | None = {}
@@ -51,13 +56,13 @@ def read(queues: Sequence[QueueKeys], now_ms: int) -> Talk[list[QueueFacts]]:
     found: list[QueueFacts] = []
     for at in range(0, len(queues), AT_ONCE):
         some = queues[at : at + AT_ONCE]
-        replies = yield Leniently([request for keys in some for request in _requests(keys)])
+        replies = yield Leniently([request for keys in some for request in _requests(keys, now_ms)])
         each = len(replies) // len(some)
         found += [_facts(keys, replies[i * each : (i + 1) * each], now_ms) for i, keys in enumerate(some)]
     return found
 
 
-def _requests(keys: QueueKeys) -> list[Any]:
+def _requests(keys: QueueKeys, now_ms: int) -> list[Any]:
     return [
         views.length(keys.stream),
         views.groups(keys),
@@ -67,28 +72,45 @@ def _requests(keys: QueueKeys) -> list[Any]:
         upkeep.consumers(keys),
         inspect.held(keys, CLAIMS_MOST),
         server.schema(keys),
-        *map(inspect.type_of, types(keys)),
+        views.table(keys.totals),
+        views.table(keys.minute(now_ms // MINUTE_MS)),
+        *map(inspect.type_of, _types_of(keys, now_ms)),
     ]
 
 
 def _facts(keys: QueueKeys, replies: Sequence[Any], now_ms: int) -> QueueFacts:
-    length, group, aside, config, workers, consumers, held, schema, *found = map(_seen, replies)
+    length, group, aside, config, workers, consumers, held, schema, totals, minute, *found = map(_seen, replies)
     # What is of another type, or not there yet, is empty here; the types are judged for themselves.
     group, aside, config = group or views.Group(), aside or views.Aside(), config or {}
     waiting = None if length is None else max(0, (length or 0) - group.pending + aside.released + aside.parked)
-    pairs = zip(types(keys).items(), found, strict=True)
+    pairs = zip(_types_of(keys, now_ms).items(), found, strict=True)
     wrong = [f"{key} is a {real}, not a {right}" for (key, right), real in pairs if real not in ("none", right)]
+    counters = {keys.totals: totals or {}, keys.minute(now_ms // MINUTE_MS): minute or {}}
+    rotten = [f"{name} of {key}" for key, fields in counters.items() for name in fields if not _counts(fields[name])]
+    live = live_ones(workers or {}, now_ms)
     return QueueFacts(
         keys.queue,
         None if None in found else tuple(wrong),
+        tuple(rotten),
         waiting,
-        tuple(live_ones(workers or {}, now_ms)),
+        tuple(live),
+        bool(live) and not any(map(whole, live.values())),
         "paused" in config,
         whole(config.get("lease_ms", ""), DEFAULT_LEASE_MS),
         None if consumers is None else consumers or {},
         None if held is None else tuple(held or ()),
         schema or "",
     )
+
+
+def _types_of(keys: QueueKeys, now_ms: int) -> dict[str, str]:
+    """Return the type of each key that a queue has one of, and of the one in which it counts now."""
+    return types(keys) | {keys.minute(now_ms // MINUTE_MS): "hash"}
+
+
+def _counts(value: str) -> bool:
+    """Say whether something can be added to a counter."""
+    return str(whole(value)) == value
 
 
 def _seen(reply: Any) -> Any:
@@ -119,7 +141,10 @@ def judge(queues: Sequence[QueueFacts]) -> list[Finding]:
 def _types(queue: QueueFacts) -> Finding | None:
     if queue.wrong is None:
         return Finding(About.TYPES, Level.UNKNOWN, f"this user may not see those of queue {queue.queue}")
-    return wrong_types(queue.wrong) if queue.wrong else None
+    if queue.wrong or not queue.rotten:
+        return wrong_types(queue.wrong) if queue.wrong else None
+    what = f"no number, so that nothing is counted there: {_some(queue.rotten)}"
+    return Finding(About.TYPES, Level.WARN, what, "delete that field (HDEL) and see who wrote it; jobs are not touched")
 
 
 def wrong_types(what: Sequence[str]) -> Finding:
@@ -136,7 +161,7 @@ def _consumers(queue: QueueFacts) -> Finding | None:
     holding = [held for idle_ms, held in gone.values() if held and idle_ms > silent_ms]
     if holding:
         what = f"queue {queue.queue}: {_count(sum(holding), 'job')} left behind by {_count(len(holding), 'worker')}"
-        advice = f"start a worker, which takes over what is left (streamjobs worker -Q {queue.queue})"
+        advice = f"start a worker, which takes over what is left (streamjobs worker -A APP -Q {queue.queue})"
         if queue.live:
             advice = "look into the logs of its live workers: they take over within lease and sweep"
         return Finding(About.CONSUMERS, Level.WARN, what, advice)
@@ -166,13 +191,16 @@ def _backlog(queue: QueueFacts) -> Finding | None:
     what = f"queue {queue.queue}: {_count(queue.waiting, 'job')} waiting"
     if queue.paused:
         return Finding(About.BACKLOG, Level.WARN, f"{what}, and it is paused", f"streamjobs queue resume {queue.queue}")
+    if queue.quiet:
+        advice = "let them go on: streamjobs workers quiet NAME --undo"
+        return Finding(About.BACKLOG, Level.WARN, f"{what}, and all its workers are quiet", advice)
     if queue.live:
         return None
     return Finding(
         About.BACKLOG,
         Level.WARN,
         f"{what}, and no worker is subscribed",
-        f"start one: streamjobs worker -Q {queue.queue}",
+        f"start one: streamjobs worker -A APP -Q {queue.queue}",
     )
 
 

@@ -13,7 +13,7 @@ from streamjobs.client.talk import Talk
 from streamjobs.core.likeness import likeness
 from streamjobs.core.names import split_job_id
 from streamjobs.operate import jobs
-from streamjobs.operate.batches import Done, Tell, batches, keys_of
+from streamjobs.operate.batches import FOREIGN, Done, Tell, batches, keys_of
 from streamjobs.operate.jobs import JobStatus
 from streamjobs.operate.scan import Named, Source, dead_job
 from streamjobs.operate.selection import Selection, error_class
@@ -98,11 +98,13 @@ class Examined(msgspec.Struct, frozen=True):
     @property
     def replayable(self) -> bool:
         """Whether a replay would put it back as things stand."""
-        return not self.holder
+        return not (self.holder or self.job.foreign)
 
     @property
     def why(self) -> str:
         """Why it cannot be replayed, or what is to be known of its replay; "" for nothing."""
+        if self.job.foreign:
+            return FOREIGN
         if self.holder:
             return f"{self.holder} holds its dedupe key"
         if self.job.promise:

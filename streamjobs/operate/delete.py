@@ -4,12 +4,13 @@ import msgspec
 
 from streamjobs.client.talk import Pause, Talk
 from streamjobs.core.errors import Refused
-from streamjobs.operate.jobs import read_meta
+from streamjobs.operate import dead, selection
 from streamjobs.operate.live import Live, Selection
 from streamjobs.operate.purge import STATES, purge
 from streamjobs.operate.queues import known
+from streamjobs.operate.scan import Scan
 from streamjobs.operate.stats import LIVE_MS, QueueStats, snapshot
-from streamjobs.protocol import crons, lanes, letters, queues, upkeep, views
+from streamjobs.protocol import crons, lanes, queues, upkeep
 from streamjobs.protocol.keys import QueueKeys
 
 ROUNDS = 3
@@ -17,7 +18,6 @@ ROUNDS = 3
 LONGEST_MS = 5_000
 """So long it is waited until the last id is old enough; it is a second, unless the server's clock was set back."""
 REASON = "its queue was deleted"
-PAGE = 200
 _FORCE = "delete it all the same with --force (force=True in code)"
 
 
@@ -105,18 +105,7 @@ def _try(keys: QueueKeys, force: bool) -> Talk[queues.Deleted]:
 
 def _empty(keys: QueueKeys) -> Talk[None]:
     yield from purge(keys, [*STATES, Live.RUNNING], Selection(), REASON, spares=False)
-    newest = "+"
-    while True:
-        [rows] = yield [views.dead_rows(keys, newest, "-", PAGE)]
-        if not rows:
-            return
-        yield [letters.purge(keys, [_dead(entry, fields) for entry, fields in rows])]
-        newest = f"({rows[-1][0]}"
-
-
-def _dead(entry: str, fields: dict[str, bytes]) -> letters.Purge:
-    local = fields.get("id", b"").decode("utf-8", "replace") or entry
-    return letters.Purge(entry, local, read_meta(fields.get("meta", b"")).dedupe_key)
+    yield from dead.purge(keys.namespace, Scan([keys], selection.Selection()))
 
 
 def _refused(queue: str, why: queues.Deleted, force: bool) -> Refused:

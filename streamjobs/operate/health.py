@@ -102,15 +102,18 @@ def _no_worker(facts: QueueFacts, thresholds: Thresholds) -> Reason | None:
     stats = facts.stats
     if stats.workers or not facts.backlog:
         return None
-    return Reason(Health.CRITICAL, "no_worker", "no worker is subscribed", f"streamjobs worker -A APP -Q {stats.queue}")
+    text = "no worker is subscribed"
+    if stats.vanished:
+        text += f", {plural(stats.vanished, 'worker')} vanished within 10m"
+    return Reason(Health.CRITICAL, "no_worker", text, f"streamjobs worker -A APP -Q {stats.queue}")
 
 
 def _quiet(facts: QueueFacts, thresholds: Thresholds) -> Reason | None:
     stats = facts.stats
     if not stats.workers or stats.slots or not facts.backlog:
         return None
-    level = max(Health.DEGRADED, _waited(stats, thresholds))
-    return Reason(level, "quiet", f"{plural(stats.workers, 'worker')} and no slot: told to be quiet")
+    text = f"all {stats.workers} workers are quiet" if stats.workers > 1 else "its only worker is quiet"
+    return Reason(Health.CRITICAL, "quiet", text, "streamjobs workers quiet NAME --undo")
 
 
 def _oldest(facts: QueueFacts, thresholds: Thresholds) -> Reason | None:

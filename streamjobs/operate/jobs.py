@@ -19,6 +19,7 @@ from streamjobs.core.errors import (
     Unavailable,
 )
 from streamjobs.core.job import FRESH, Attempt, Meta
+from streamjobs.core.names import is_local_id
 from streamjobs.core.numbers import milliseconds, whole
 from streamjobs.core.states import State
 from streamjobs.protocol import settle, upkeep
@@ -67,6 +68,8 @@ class JobStatus(msgspec.Struct, frozen=True):
     dead_entry: str = ""
     promise: str = ""
     """Of a dead job whose replay as another job is under way, or was interrupted: the queue, and since when in ms."""
+    foreign: bool = False
+    """A row among the dead that names no job: somebody else wrote it. Its id is that of the row."""
     became: str = ""
     """The job as which it began anew after its death; known for 7 days."""
     result: Any = None
@@ -171,7 +174,14 @@ def dead_status(keys: QueueKeys, local: str, fields: Mapping[str, bytes]) -> Job
         meta=read_meta(fields.get("meta", b"")),
         dead_entry=text(fields, "entry"),
         promise=text(fields, "promise"),
+        foreign=not local_id(fields),
     )
+
+
+def local_id(row: Mapping[str, bytes]) -> str:
+    """Return the local id that a row of the dead stream names; "" for one that names none: somebody else's."""
+    found = text(row, "id")
+    return found if is_local_id(found) else ""
 
 
 def text(fields: Mapping[str, bytes], name: str) -> str:

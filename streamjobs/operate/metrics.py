@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from streamjobs.client.talk import Talk
+from streamjobs.client.talk import Leniently, Talk
 from streamjobs.core.histogram import percentile
+from streamjobs.operate.replies import counted
 from streamjobs.protocol import metrics
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.protocol.metrics import HOUR_MS, MINUTE_MS, WHOLE_QUEUE, ByKind
@@ -197,7 +198,7 @@ def read_kinds(keys: QueueKeys, counters: Counters, now_ms: int, window: Window)
 def _read(names: Sequence[str]) -> Talk[list[ByKind]]:
     found: list[ByKind] = []
     for at in range(0, len(names), CHUNK):
-        found += yield [metrics.read(name) for name in names[at : at + CHUNK]]
+        found += map(counted, (yield Leniently([metrics.read(name) for name in names[at : at + CHUNK]])))
     return found
 
 

@@ -11,11 +11,11 @@ from streamjobs.core.errors import UsageError
 from streamjobs.core.failpoints import failpoint
 from streamjobs.core.job import FRESH, Meta
 from streamjobs.core.names import split_job_id
-from streamjobs.operate.batches import MOST, Done, Tell, batches, keys_of
+from streamjobs.operate.batches import FOREIGN, MOST, Done, Tell, batches, keys_of
 from streamjobs.operate.jobs import JobStatus
 from streamjobs.operate.queues import known
 from streamjobs.operate.scan import Source
-from streamjobs.protocol import letters
+from streamjobs.protocol import letters, views
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.protocol.letters import Promised
 
@@ -35,6 +35,16 @@ class How(msgspec.Struct, frozen=True):
     to be left dead."""
     per_s: float = 0.0
     """At most so many a second; 0 for as fast as can be."""
+
+    def arguments(self, job: JobStatus) -> bytes | None:
+        """Return what a job is to begin with, None for what it has.
+
+        Raises:
+            UsageError: it is to be left dead.
+        """
+        if job.foreign:
+            raise UsageError(FOREIGN)
+        return self.edit(job) if self.edit else None
 
     @property
     def most(self) -> int:
@@ -90,7 +100,7 @@ class Replaying:
         fit = []
         for job in batch:
             try:
-                fit.append(_Letter(job, self._how.edit(job) if self._how.edit else None))
+                fit.append(_Letter(job, self._how.arguments(job)))
             except UsageError as error:
                 whole.left[job.id] = str(error)
         return fit
@@ -101,17 +111,18 @@ class Replaying:
         failpoint("operate.before_replay")
         [words] = yield [letters.replay(keys, [one.replay() for one in found])]
         failpoint("operate.after_replay")
-        under_way = []
+        gone, under_way = [], []
         for one, word in zip(found, words, strict=True):
             if word == "OK":
                 whole.done += 1
             elif word == "GONE":
-                whole.gone += 1
+                gone.append(one)
             elif promised := letters.promised(word):
                 # A replay to another queue was interrupted: what it began is brought to its end.
                 under_way.append((one, promised))
             else:
                 whole.conflicts[one.job.id] = keys.job_id(word)
+        yield from self._gone(keys, gone, whole)
         yield from self._keep(keys, under_way, whole)
 
     def _promise(self, keys: QueueKeys, found: "list[_Letter]", whole: Done) -> Talk[None]:
@@ -122,8 +133,19 @@ class Replaying:
         [words] = yield [letters.promise(keys, self._how.to or keys.tag, rows)]
         failpoint("operate.after_promise")
         kept = [(one, promised) for one, word in zip(found, words, strict=True) if (promised := letters.promised(word))]
-        whole.gone += len(found) - len(kept)
+        yield from self._gone(keys, [one for one, word in zip(found, words, strict=True) if word == "GONE"], whole)
         yield from self._keep(keys, kept, whole)
+
+    def _gone(self, keys: QueueKeys, found: "list[_Letter]", whole: Done) -> Talk[None]:
+        """Tell those that somebody else has replayed or purged from rows to which no job leads: those stay."""
+        if not found:
+            return
+        there = yield [views.dead_rows(keys, one.job.dead_entry, one.job.dead_entry, 1) for one in found]
+        for one, rows in zip(found, there, strict=True):
+            if rows:
+                whole.left[one.job.id] = FOREIGN
+            else:
+                whole.gone += 1
 
     def _keep(self, keys: QueueKeys, kept: "list[tuple[_Letter, Promised]]", whole: Done) -> Talk[None]:
         """Let promised jobs begin anew where they were promised to, and let go of them here."""

@@ -16,6 +16,15 @@ def must(reply: Any) -> Any:
     return reply
 
 
+def counted(reply: Any) -> Any:
+    """Return a hash of counters; an empty one where somebody else has put something else: nothing is counted there.
+
+    Raises:
+        StreamJobsError: it is none, for another reason.
+    """
+    return {} if isinstance(reply, Rejected) and reply.word == "WRONGTYPE" else must(reply)
+
+
 def or_else(reply: Any, instead: Any) -> Any:
     """Return a reply; `instead` where the server says that the stream, or the group, is not there yet.
 

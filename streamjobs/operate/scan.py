@@ -193,14 +193,29 @@ class Named(Source):
             keys = QueueKeys(self._namespace, queue, partition)
             [fields] = yield [upkeep.lookup(keys, local)]
             if fields["state"] != b"dead":
-                raise Refused(_not_dead(jobs.status(keys, local, fields)))
-            entry = fields.pop("entry").decode()
-            del fields["state"]
+                entry, fields = yield from _foreign(keys, local, fields)
+            else:
+                entry = fields.pop("entry").decode()
+                del fields["state"]
             if other := self._selection.other(fields, int(entry.partition("-")[0])):
                 self.skipped[other] += 1
             else:
                 found.append((keys, entry, fields))
         return found
+
+
+def _foreign(keys: QueueKeys, local: str, found: dict[str, bytes]) -> Talk[Row]:
+    """Return the row that somebody else wrote and that stands under this id, where there is no dead job of it.
+
+    Raises:
+        NotFound, Refused: there is none.
+    """
+    rows: list[Row] = []
+    if not local.startswith("d"):
+        [rows] = yield [views.dead_rows(keys, local, local, 1)]
+    if not rows or jobs.local_id(rows[0][1]):
+        raise Refused(_not_dead(jobs.status(keys, local, found)))
+    return rows[0]
 
 
 def collect(source: Source) -> Talk[list[JobStatus]]:
@@ -218,6 +233,6 @@ def _not_dead(status: JobStatus) -> str:
 
 
 def dead_job(keys: QueueKeys, entry: str, fields: dict[str, bytes]) -> JobStatus:
-    """Return a row of the dead stream as a job; a foreign one, without an id, stands under its entry."""
+    """Return a row of the dead stream as a job; a foreign one, which names none, stands under its entry."""
     found = {"died_at": entry.partition("-")[0].encode(), **fields, "entry": entry.encode()}
-    return jobs.dead_status(keys, jobs.text(fields, "id") or entry, found)
+    return jobs.dead_status(keys, jobs.local_id(fields) or entry, found)

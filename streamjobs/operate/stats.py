@@ -15,7 +15,7 @@ from streamjobs.core.numbers import whole
 from streamjobs.core.server import ServerFacts
 from streamjobs.core.thresholds import Thresholds, stored
 from streamjobs.operate.queues import no_queue
-from streamjobs.operate.replies import must, or_else
+from streamjobs.operate.replies import counted, must, or_else
 from streamjobs.protocol import config, server, upkeep, views
 from streamjobs.protocol.keys import PARKED, RELEASED, QueueKeys
 
@@ -138,7 +138,7 @@ class _Replies:
         ) = replies  # fmt: skip
         self.length = must(length)
         self.scheduled, self.retrying, self.dead = must(scheduled), must(retrying), must(dead)
-        self.workers, self.totals = must(workers), must(totals)
+        self.workers, self.totals = must(workers), counted(totals)
         self.config: dict[str, str] = must(config)
         self.due = [must(due), must(due_retry)]
         self.group = or_else(group, views.Group())

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+from streamjobs.core.numbers import whole
 from streamjobs.protocol.calls import Call, Command, Word
 from streamjobs.protocol.keys import QueueKeys
 
@@ -37,5 +38,5 @@ def _by_kind(raw: Sequence[Any]) -> ByKind:
     found: ByKind = {}
     for name, count in zip(raw[::2], raw[1::2], strict=True):
         field, _, kind = name.decode("utf-8", "replace").partition(":")
-        found.setdefault(kind, {})[field] = int(count)
+        found.setdefault(kind, {})[field] = whole(count)
     return found

@@ -41,7 +41,8 @@ class Scheduler:
         """`crons`: one or more, all of queues of this worker; `clock`: a test's, in ms, for the server's."""
         self._station = station
         self._clock = clock
-        self._note = str(station.options.concurrency)
+        self.slots: Callable[[], int] = lambda: station.options.concurrency
+        """How many jobs its worker may start: what it shows in its queues."""
         served = {queue.keys.queue: queue for queue in station.queues}
         self._entries = [Entry(served[cron.job.queue], cron) for cron in crons]
         self._unplanned = {entry.queue for entry in self._entries}
@@ -70,7 +71,7 @@ class Scheduler:
         """Say what this worker schedules in a queue, and learn where it stands."""
         entries = [entry for entry in self._entries if entry.queue is queue]
         crons = [entry.cron for entry in entries]
-        call = protocol.plan(queue.keys, self._station.consumer, self._note, crons, self._clock_word())
+        call = protocol.plan(queue.keys, self._station.consumer, str(self.slots()), crons, self._clock_word())
         planned = await self._station.executor.run(call)
         for entry, standing in zip(entries, planned, strict=True):
             entry.last_ms, entry.after_ms, entry.next_ms = standing.last_ms, standing.after_ms, 0

@@ -14,18 +14,21 @@ from streamjobs.core.failpoints import failpoint
 from streamjobs.core.job import Bury, Cancel, Complete, Decision, Release, Retry, Snooze
 from streamjobs.protocol import lanes, leases, settle
 from streamjobs.protocol.calls import Call
+from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker import endings
 from streamjobs.worker.execution import Execution, WorkerQueue
 from streamjobs.worker.insist import heal
 from streamjobs.worker.service import Backoff
 from streamjobs.worker.station import Station
-from streamjobs.worker.times import Times
+from streamjobs.worker.times import Ended, Times, ended
 
 log = logging.getLogger("streamjobs.worker")
 
 
 MOST = 500
 """Claims in one call, so that none holds the server for long."""
+_OUTCOMES = {"retry": "retried", "snooze": "snoozed", "bury": "dead", "cancel": "cancelled", "release": "released"}
+"""By move."""
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -77,7 +80,8 @@ class Settler:
 
     def __init__(self, station: Station) -> None:
         self.times = Times(station)
-        """Takes in how long each batch waited and ran."""
+        self.on_settling: list[Callable[[Ended], None]] = [self.times.add]
+        """Each is called with every batch of one kind and outcome, once, just before it is written."""
         self._executor = station.executor
         self._consumer = station.consumer
         self._clock = station.clock
@@ -98,7 +102,7 @@ class Settler:
         return self._flushing is None
 
     def returned(self, execution: Execution) -> None:
-        """Take a success that owns nothing beside its entry: the common case, kept short."""
+        """Take a success that owns nothing beside its entry: the common case."""
         self._successes(execution).plain.append(execution)
 
     def decided(self, execution: Execution, decision: Decision) -> None:
@@ -138,10 +142,10 @@ class Settler:
 
     def _vacate(self, pile: Pile, execution: Execution) -> None:
         claim = execution.claim
-        if execution.lanes and (slots := execution.slots):
+        if slots := execution.slots:
             # A sweep of its own may have raised the delivery count since: the slot has that of the start.
             pile.leavers.append(lanes.Leaver(claim.entry, execution.admitted, slots))
-        elif execution.lanes and not execution.admitted:
+        elif not execution.admitted:
             # It ends without a start: a place may be kept for it, or an earlier start have left it one.
             pile.leavers.append(lanes.Leaver(claim.entry, 0, list(execution.lanes)))
 
@@ -151,13 +155,14 @@ class Settler:
         successes = pile.successes.get(execution.kind)
         if successes is None:
             successes = pile.successes[execution.kind] = Successes()
-        self._vacate(pile, execution)
+        if execution.lanes:
+            self._vacate(pile, execution)
         return successes
 
     def _add(self, move: str, execution: Execution, words: Any, counters: tuple[str, ...] = ()) -> None:
         execution.settling = True
         pile = self._pile(execution.queue)
-        if move != "release" and not execution.abandoned:
+        if execution.lanes and move != "release" and not execution.abandoned:
             self._vacate(pile, execution)
         pile.moves.setdefault(move, []).append(Item(execution, words, counters))
 
@@ -243,30 +248,32 @@ class Settler:
         for index in () if repeated else lost:
             job = one.executions[index].job_id
             log.warning("%s of job %s came too late: another worker holds or has ended it", one.call.script, job)
-        for execution in one.executions:
-            one.queue.drop(execution)
+        one.queue.drop(*one.executions)
 
     def _calls(self, pile: Pile) -> Iterable[Written]:
         keys = pile.queue.keys
         if pile.successes:
             groups, executions = [], []
             for kind, successes in pile.successes.items():
-                ended = successes.executions()
+                alike = successes.executions()
                 groups.append(successes.group(kind))
-                self.times.add(keys, kind, ended)
-                executions += ended
+                self._tell(keys, kind, "done", alike)
+                executions += alike
             yield Written(pile.queue, settle.complete(keys, groups), executions)
         for move, items in pile.moves.items():
             items.sort(key=_kind)
             executions = [item.execution for item in items]
-            if move != "release":
-                # What was interrupted says nothing of how long such a job takes.
-                for kind, group in groupby(executions, key=_kind_of):
-                    self.times.add(keys, kind, list(group))
+            for kind, group in groupby(executions, key=_kind_of):
+                self._tell(keys, kind, _OUTCOMES[move], list(group))
             yield Written(pile.queue, self._call(pile.queue, move, items), executions)
         if pile.leavers:
             # Behind what settles them, so that nobody starts in their place before they have ended.
             yield Written(pile.queue, lanes.vacate(keys, pile.leavers, ring=self.on_woken is None), [])
+
+    def _tell(self, keys: QueueKeys, kind: str, outcome: str, alike: list[Execution]) -> None:
+        batch = ended(keys, kind, outcome, alike, self._clock.offset_ms)
+        for take in self.on_settling:
+            take(batch)
 
     def _call(self, queue: WorkerQueue, move: str, items: list[Item]) -> Call[Any]:
         words = [item.words for item in items]

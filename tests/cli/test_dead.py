@@ -178,7 +178,7 @@ def test_dry_run_says_what_would_be_done(died: Line) -> None:
     said = died("dead", "replay", "--error", "ValueError", "--dry-run").stdout
 
     assert re.sub(r"\d+s ago( to 0s ago)?", "0s ago", said) == (
-        "would replay 3 jobs of default, math, died 0s ago; 2 skipped: other error\n"
+        "would replay 3 jobs of default, died 0s ago; 2 skipped: other error\n"
     )
     assert died.json("dead", "replay", "--dry-run") == {
         "schema": "streamjobs.dead.replay",
@@ -298,3 +298,19 @@ def test_body_that_is_no_json_is_shown_as_bytes(line: Line) -> None:
 
     assert (job["args"], job["body_base64"], job["reason"]) == (None, "/wBubw==", "undecodable")
     assert "\\xff\\x00no" in line("dead", "show", job["id"]).stdout
+
+
+def test_a_row_of_somebody_else_ends_no_command(line: Line) -> None:
+    line("enqueue", "tests.fail", "--count", "2")
+    line.work()
+    connections = Connections(line.url)
+    connections.sync().run(Command(["XADD", f"{line.namespace}:{{default}}:dead", "*", "id", "a:b"], lambda raw: raw))
+    connections.close()
+
+    row = line.json("dead", "list")["jobs"][0]["id"]
+    assert line("dead", "groups").stdout.count("\n") == 3
+    assert "replayable  no: no job leads to this row" in line("dead", "show", row).stdout
+    dry = line("dead", "replay", "--dry-run")
+    assert (dry.stdout.partition(" of")[0], f"{row} is left dead" in dry.stderr) == ("would replay 2 jobs", True)
+    assert line("dead", "replay", "--yes", exit=5).stdout == "replayed 2 jobs of default, math\n"
+    assert line("dead", "purge", "--id", row, "--yes").stdout == "purged 1 job of default\n"

@@ -76,6 +76,20 @@ def test_claims_that_go_nowhere_are_counted_and_three_are_named() -> None:
 def test_a_paused_queue_needs_no_worker_and_a_worked_one_may_have_a_backlog() -> None:
     assert "it is paused" in found(About.BACKLOG, QueueFacts("q", waiting=2, paused=True))[0].what
     assert found(About.BACKLOG, QueueFacts("q", waiting=2, live=("w",)))[0].level is Level.OK
+    assert (
+        "all its workers are quiet" in found(About.BACKLOG, QueueFacts("q", waiting=2, live=("w",), quiet=True))[0].what
+    )
+
+
+@pytest.mark.parametrize(("notes", "quiet"), [([], False), (["0"], True), (["0", "0"], True), (["0", "8"], False)])
+def test_workers_without_slots_are_quiet(store: Store, notes: list[str], quiet: bool) -> None:
+    store.make_group()
+    for number, note in enumerate(notes):
+        store.command("HSET", store.keys.workers, f"w{number}", f"{MINUTE} {note}")
+
+    [facts] = talk(store.executor, checkup.read([store.keys], MINUTE))
+
+    assert facts.quiet is quiet
 
 
 def test_facts_of_a_queue(store: Store) -> None:
@@ -93,6 +107,31 @@ def test_facts_of_a_queue(store: Store) -> None:
     assert {name: held for name, (_, held) in facts.consumers.items()} == {"a": 2, "released": 1}
     assert facts.held is not None
     assert len(facts.held) == 3
+
+
+@pytest.mark.parametrize("minute", [False, True])
+def test_counters_that_nothing_can_be_added_to_are_named(store: Store, minute: bool) -> None:
+    key = store.keys.minute(1) if minute else store.keys.totals
+    store.command("HSET", key, "done", "abc", "dead", "12", "lost", "9" * 19)
+    store.command("PEXPIRE", key, 60_000)
+
+    facts = talk(store.executor, checkup.read([store.keys], MINUTE))
+
+    [finding] = found(About.TYPES, *facts)
+    store.command("DEL", key)
+    assert (finding.level, finding.what) == (
+        Level.WARN,
+        f"no number, so that nothing is counted there: done of {key}, lost of {key}",
+    )
+
+
+def test_a_minute_of_a_wrong_type_is_named(store: Store) -> None:
+    store.command("SET", store.keys.minute(1), "x", "PX", 60_000)
+
+    facts = talk(store.executor, checkup.read([store.keys], MINUTE))
+
+    [finding] = found(About.TYPES, *facts)
+    assert (finding.level, "is a string, not a hash" in finding.what) == (Level.FAIL, True)
 
 
 def test_a_queue_that_is_not_there_has_no_faults(store: Store) -> None:

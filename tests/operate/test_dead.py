@@ -63,16 +63,6 @@ def test_purge_takes_what_was_read_and_no_more(died: Store, monkeypatch: pytest.
     assert [job.kind for job in all_of(died)] == ["web"] * 3
 
 
-def test_row_of_somebody_else_is_not_purged(died: Store) -> None:
-    died.command("XADD", died.keys.dead, "*", "note", "hello")
-    first = all_of(died)[0]
-
-    talk(died.executor, dead.purge_these(died.keys.namespace, [first], whole := Done()))
-
-    assert (whole.done, whole.gone) == (0, 1)
-    died.command("XDEL", died.keys.dead, first.dead_entry)
-
-
 def test_what_goes_elsewhere_is_not_purged(died: Store) -> None:
     first, second, *_ = all_of(died)
     died.run(letters.promise(died.keys, "web", [(first.dead_entry, first.id.partition(":")[2])]))

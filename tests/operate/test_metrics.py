@@ -145,3 +145,14 @@ def test_requests_are_as_many_as_minutes_and_in_bounded_chunks(store: Store, win
 
     assert sum(rounds) == 2 * hashes
     assert max(rounds) <= 300
+
+
+def test_what_is_no_counter_hides_nothing(store: Store) -> None:
+    minute = AT // MINUTE_MS
+    store.command("HSET", store.keys.minute(minute), "done:mail", "abc", "dead:mail", "2")
+    store.command("SET", store.keys.minute(minute - 1), "x", "PX", 60_000)
+
+    [counters] = talk(store.executor, metrics.read_counters([store.keys], AT + 30_000, 5 * MINUTE_MS))
+
+    store.command("DEL", store.keys.minute(minute))
+    assert counters.tally(5 * MINUTE_MS).counts == {"done": 0, "dead": 2}

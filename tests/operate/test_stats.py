@@ -49,6 +49,16 @@ def test_stream_without_a_group(store: Store) -> None:
     assert (found.waiting, found.running, found.oldest_ready_ms >= 0) == (3, 0, True)
 
 
+def test_totals_that_are_none_hide_nothing(store: Store) -> None:
+    store.add(3)
+    store.command("DEL", store.keys.totals)
+    store.command("SET", store.keys.totals, "x", "PX", 60_000)
+
+    found = stats(store)
+
+    assert (found.waiting, found.totals) == (3, {})
+
+
 def test_unknown_queue(store: Store) -> None:
     with pytest.raises(NotFound, match="queue q: there is none"):
         look(store)

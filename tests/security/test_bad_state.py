@@ -172,6 +172,7 @@ ROTTEN: list[list[Any]] = [
     ["HSET", "config", "limit:r:q", "x", "limit:c:q", "-1", "limit:", "", "limit:r:k:a b", "1 2 3", "redact:k", "1"],
     ["HSET", "limits", "r:q", "x", "c:q", "", "x:y", "5", "", "", "c:k:a b c", "5"],
     ["HSET", "totals", "done", "x", "dead", "1.5", "", "", STEERING, "-1"],
+    ["SET", "totals", STEERING, "PX", "60000"],
     ["HSET", "workers", "w", "x", "v", "", "u", "1", "t", "1 x", STEERING, b"\xff\xfe"],
     ["HSET", "cron", "c", "x", "d", "", STEERING, b"\xff", "e", "1 2 3 4 5 6", "f", "a b c d e f g"],
     ["HSET", "cron:code", "w", "{", "v", "[1]", "u", b"\xff", "t", '[{"name":"c"}]', "s", "[" * 5000],

@@ -9,7 +9,7 @@ from streamjobs import JobOptions, Rejected
 from tests.security.test_bad_state import ROTTEN
 from tests.worker.support import FAST, WITHIN_S, Queue, make_app
 
-NEEDED = {"config": "laid out by schema", "totals": "hash value is not an integer"}
+NEEDED = {"config": "laid out by schema"}
 """Where a worker cannot go on, and what it says; of several such states the first."""
 
 

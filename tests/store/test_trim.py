@@ -154,3 +154,13 @@ def test_a_job_that_began_anew_is_handed_over_though_its_row_was_trimmed(store: 
 
     assert store.run(letters.handover(store.keys, [letters.Handover(entry, one, promised, f"q:{became}")])) == ["GONE"]
     assert store.state(became) == "waiting"
+
+
+def test_rows_to_which_no_job_leads_go_uncounted(store: Store) -> None:
+    store.command("XADD", store.keys.dead, f"{CLOCK - DAY_MS}-0", "id", "1-0", "kind", "mail")
+    rows(store, 5)
+    store.command("XADD", store.keys.dead, f"{CLOCK}-0", "note", "hello")
+    keep(store, "0")
+
+    assert trim(store).deleted == 3
+    assert store.totals() == {"trimmed": 1}

@@ -111,7 +111,7 @@ def test_slow_calls_of_ours_are_named_the_worst_first() -> None:
     assert fitness.slow_log({"promote": [9.9]}).level is Level.OK
     found = fitness.slow_log({"promote": [12.0, 3.0, 77.4], "enqueue": [400.0]})
     assert found.level is Level.WARN
-    assert found.what.endswith("enqueue 1 times, up to 400 ms, promote 2 times, up to 77 ms")
+    assert found.what.endswith("enqueue 1 time, up to 400 ms, promote 2 times, up to 77 ms")
 
 
 @pytest.mark.parametrize(

@@ -80,10 +80,15 @@ def test_no_worker_with_a_backlog_is_critical(state: dict[str, Any], backlog: bo
     assert result.health is (CRITICAL if backlog else OK)
     if backlog:
         assert str(result.reasons[0]) == "no worker is subscribed (streamjobs worker -A APP -Q web)"
+        assert "subscribed, 2 workers vanished within 10m" in verdict(vanished=2, **(alone | state)).reasons[0].text
 
 
-def test_workers_without_slots_are_quiet() -> None:
-    assert found(verdict(slots=0, running=0, waiting=3)) == [("quiet", DEGRADED)]
+@pytest.mark.parametrize(("workers", "said"), [(1, "its only worker is quiet"), (2, "all 2 workers are quiet")])
+def test_workers_without_slots_are_as_good_as_none(workers: int, said: str) -> None:
+    result = verdict(workers=workers, slots=0, running=0, waiting=3)
+
+    assert found(result) == [("quiet", CRITICAL)]
+    assert result.reasons[0].text == said
     assert verdict(slots=0, running=0) == Verdict()
 
 

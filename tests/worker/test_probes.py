@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from streamjobs import InvalidOption, StreamJobs
+from streamjobs.client.talk import atalk
+from streamjobs.operate.workers import order
+from streamjobs.protocol.workers import QUIET, RUN
 from streamjobs.worker import probes
 from tests.servers import Server
 from tests.worker.bench import Gate
@@ -147,3 +150,19 @@ async def test_a_port_that_is_taken_is_said_at_once(app: StreamJobs) -> None:
 
         with pytest.raises(InvalidOption, match=rf"health_port={port.number}: cannot listen there: Address already"):
             await worker.run()
+
+
+async def test_one_that_an_operator_has_told_to_be_quiet_is_live_and_not_ready(
+    app: StreamJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamjobs.worker.report.EVERY_S", 0.05)
+    port = Port()
+
+    async with app.worker(["q"], FAST, health_port=port.address) as worker:
+        await atalk(app.connections.aio(), order(app.namespace, [worker.consumer], QUIET))
+        assert await port.get("/readyz") == (503, "quiet: ordered by an operator\n")
+        assert await port.get("/livez") == OK
+        await atalk(app.connections.aio(), order(app.namespace, [worker.consumer], RUN))
+        assert await port.get("/readyz") == OK
+        worker.quiet()
+        assert await port.get("/readyz") == (503, "quiet: its own program told it to start nothing\n")

@@ -158,6 +158,23 @@ async def test_a_quiet_worker_has_no_slots_and_is_alive(app: StreamJobs, gate: G
                 await pause(0.01)
 
 
+async def test_a_quiet_worker_has_no_slots_where_it_schedules(real: StreamJobs, queue: Queue) -> None:
+    """Who plans crons shows itself too: at a start, and where the server was emptied."""
+    real.every(3600, name="hourly")(Gate(real).kind)
+    worker = real.make_worker(options=FAST)
+    worker.quiet()
+    running = asyncio.create_task(worker.run())
+    with queue.monitored() as seen:
+        await within(worker.ready)
+        async with asyncio.timeout(WITHIN_S):
+            while not queue.command("HEXISTS", queue.keys.cron, "hourly"):
+                await pause(0.01)
+    worker.stop()
+    await running
+    shown = [line for line in seen if b'"HSET"' in line and queue.keys.workers.encode() in line]
+    assert {line.split(b'"')[-2].partition(b" ")[2] for line in shown} == {b"0"}
+
+
 async def test_what_a_quiet_worker_had_claimed_goes_to_others_at_once(
     app: StreamJobs, gate: Gate, queue: Queue
 ) -> None:

@@ -10,6 +10,7 @@ from streamjobs.core.errors import OutcomeUnknown, Unavailable
 from streamjobs.core.histogram import bucket, edges
 from streamjobs.protocol.metrics import ByKind, read
 from streamjobs.protocol.upkeep import server_time
+from streamjobs.worker.times import Ended
 from tests.worker.bench import Bench
 from tests.worker.support import FAST, WITHIN_S, Queue, drain, make_app, pause
 
@@ -141,3 +142,30 @@ async def test_what_could_not_be_written_is_kept_unless_it_may_have_been(
     await bench.settler.times.tick()
 
     assert times(queue).get("quick", {}).get("ran", 0) == kept
+
+
+async def test_each_batch_is_told_once_by_kind_and_outcome(app: StreamJobs, queue: Queue) -> None:
+    """To all who want to know; a job that was handed back before it began has not ended."""
+
+    @app.job(name="quick")
+    async def quick() -> None: ...
+
+    bench = Bench(app, queue)
+    told: list[Ended] = []
+    bench.settler.on_settling.append(told.append)
+    queue.make_group()
+    await app.enqueue_many(quick.call() for _ in range(3))
+    bench.read()
+    while bench.runner.finished < 3:
+        await asyncio.sleep(0)
+    await quick.enqueue()
+    [claim] = queue.read("me")
+    unstarted = bench.queue.add(claim)
+    assert unstarted
+    bench.settler.release(unstarted)
+    await bench.settled()
+
+    assert sorted((one.kind, one.outcome, one.count, len(one.run_us), len(one.wait_ms)) for one in told) == [
+        ("_undecodable", "released", 0, 0, 0),
+        ("quick", "done", 3, 3, 3),
+    ]
