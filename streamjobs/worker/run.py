@@ -42,8 +42,8 @@ class Runner:
         self._rules = rules
         self._settler = settler
         self._random = random
-        self._threads = Threads()
         self._loop = asyncio.get_running_loop()
+        self._threads = Threads(self._loop)
         self.state: Any = None
         self.access: Access | None = None
         self.spans: ProcessSpans | None = None
