@@ -29,6 +29,11 @@ class Handler(msgspec.Struct, frozen=True, eq=False):
     limits: tuple[Limit, ...] = ()
     known: bool = True
 
+    @property
+    def ends_when_cancelled(self) -> bool:
+        """Whether its run can be ended: a thread goes on."""
+        return self.is_async or self.options.process
+
 
 class Registry:
     """Kinds and crons by name; a name stands for one of each for as long as the process lives."""
@@ -65,6 +70,8 @@ class Registry:
         redact.check_arguments(options.redact, signature.names, name)
         # A plain decorator around an async handler leaves a plain function that returns a coroutine.
         is_async = any(map(inspect.iscoroutinefunction, (function, inspect.unwrap(function))))
+        if is_async and options.process:
+            raise InvalidOption(f"kind {name!r}: process=True is for plain functions; this one is async: write `def`")
         for limit in options.limits:
             if limit.key is not None and limit.key not in signature.names:
                 known = ", ".join(signature.names) or "none at all"

@@ -58,6 +58,8 @@ class WorkerQueue:
         """Limits that were set at run time, by base."""
         self.limited = b""
         """How often those had been changed when they were read."""
+        self.metered_until = 0.0
+        """Monotonic seconds. Until then no more is asked of it than there are free processes: its jobs need them."""
         self.crowd = 0
         """How many waited in the lanes of the whole queue when the server was last asked."""
         self.plans: dict[str, Plan] = {}
@@ -171,7 +173,7 @@ class Execution(msgspec.Struct, eq=False):
 
     @property
     def attempt(self) -> int:
-        return 1 + self.meta.failures + self.crashes
+        return 1 + self.meta.failures + self.meta.process_crashes + self.crashes
 
     @property
     def expires_ms(self) -> int:

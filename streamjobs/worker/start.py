@@ -98,11 +98,13 @@ class Starter:
         """Whether nothing waits or runs here."""
         return not (self._ready or self._marking or self._lone or self._runner.running)
 
-    def free(self) -> int:
-        """Return how many more claims could start now."""
+    def free(self, queue: WorkerQueue | None = None) -> int:
+        """Return how many more claims could start now; those of a queue, where one is given."""
         if self._lone or self.stopping:
             return 0
-        return self._slots() - self._runner.running - self.waiting
+        free = self._slots() - self._runner.running - self.waiting
+        room = None if queue is None else self._runner.room(queue)
+        return free if room is None else min(free, room)
 
     def _slots(self) -> int:
         """Return the slots: those of handlers that do not end are replaced, but only once over.
@@ -316,7 +318,7 @@ class Starter:
 
     def _on_woken(self, queue: WorkerQueue, count: int) -> None:
         """Take at once what may go on in the place of jobs that ended here."""
-        free = min(count, self.free())
+        free = min(count, self.free(queue))
         if free > 0:
             self._marking += free
             self._spawn(self._take(queue, free))
