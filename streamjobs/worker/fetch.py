@@ -86,7 +86,7 @@ class Fetcher:
     @property
     def _open(self) -> list[WorkerQueue]:
         """The queues whose jobs could start: not those that need processes while all are taken."""
-        return [queue for queue in self._queues if self._runner.room(queue) != 0]
+        return [queue for queue in self._queues if self._starter.fitting(queue, 1)]
 
     async def tick(self) -> float:
         """Claim once; waits for a free slot first, and on the server for work."""
@@ -193,7 +193,7 @@ class Fetcher:
     async def _read_each(self, wanted: Sequence[tuple[WorkerQueue, int]]) -> list[int]:
         sent_at = monotonic()
         queues = [queue for queue, _ in wanted]
-        wanted = [(queue, self._at_most(queue, most)) for queue, most in wanted]
+        wanted = [(queue, max(1, self._starter.fitting(queue, most))) for queue, most in wanted]
         reads = [leases.read([queue.keys.stream], self._consumer, most, None) for queue, most in wanted]
         replies = await self._read_all(self._executor, reads, queues)
         came = []
@@ -242,7 +242,7 @@ class Fetcher:
         # Each queue has its turn to be first: a server may serve only the first one that has work.
         self._turn = (self._turn + 1) % len(streams)
         streams = streams[self._turn :] + streams[: self._turn]
-        count = min(self._at_most(queue, max(1, room // len(streams))) for queue in queues)
+        count = max(1, min(self._starter.fitting(queue, room // len(streams)) for queue in queues))
         self._reads += 1
         self._blocked = True
         sent_at = monotonic()
@@ -290,10 +290,6 @@ class Fetcher:
             queue.rung = len(taken) == free and self._starter.left - left < free
         if monotonic() >= queue.next_sweep:
             await self._sweep(queue)
-
-    def _at_most(self, queue: WorkerQueue, count: int) -> int:
-        room = self._runner.room(queue)
-        return count if room is None else max(1, min(count, room))
 
     async def _sweep(self, queue: WorkerQueue) -> None:
         """Follow the cursor to the end while slots are free; keep it otherwise."""

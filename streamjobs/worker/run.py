@@ -135,8 +135,8 @@ class Runner:
             outcome = outcomes.of_error(execution, error, self._rules)
         self._ended(execution, outcome)
 
-    def room(self, queue: WorkerQueue) -> int | None:
-        """Return how many more jobs of a queue can start, slots aside; None for as many as there are."""
+    def processes_for(self, queue: WorkerQueue) -> int | None:
+        """Return how many processes are free for the jobs of a queue; None where they have needed none of late."""
         if self.pool is None or monotonic() >= queue.metered_until:
             return None
         return self.pool.free

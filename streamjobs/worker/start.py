@@ -103,8 +103,13 @@ class Starter:
         if self._lone or self.stopping:
             return 0
         free = self._slots() - self._runner.running - self.waiting
-        room = None if queue is None else self._runner.room(queue)
-        return free if room is None else min(free, room)
+        return free if queue is None else self.fitting(queue, free)
+
+    def fitting(self, queue: WorkerQueue, count: int) -> int:
+        """Return how many of so many jobs of a queue may find what they need beside a slot."""
+        processes = self._runner.processes_for(queue)
+        # Of those on their way to a start nobody knows yet what they need.
+        return count if processes is None else min(count, max(0, processes - self.waiting))
 
     def _slots(self) -> int:
         """Return the slots: those of handlers that do not end are replaced, but only once over.

@@ -1,10 +1,11 @@
 """Handlers in processes: killed where they must end, and nobody but their own job is hurt by what they do."""
 
 import asyncio
+import importlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,6 +15,8 @@ from time import monotonic
 import pytest
 
 from streamjobs import InvalidOption, JobCancelled, JobFailed, Retry, StreamJobs
+from streamjobs.kind import Kind
+from streamjobs.worker import pool
 from tests.worker import in_process
 from tests.worker.support import FAST, WITHIN_S, Queue, make_app, messages, pause
 
@@ -348,3 +351,93 @@ async def test_when_its_worker_is_killed_it_ends_at_once(server_url: str, namesp
         await app.aclose()
 
     assert monotonic() - began < 0.3
+
+
+async def test_one_that_died_while_it_was_idle_is_nobodys_fault(app: StreamJobs, queue: Queue) -> None:
+    async with app.worker(options=FAST, pool=1):
+        for _ in range(3):
+            pid = await (await in_process.pid.enqueue()).result(timeout=WITHIN_S)
+            os.kill(pid, signal.SIGKILL)
+        await (await in_process.pid.enqueue()).result(timeout=WITHIN_S)
+
+    assert queue.totals().get("retried", 0) == 0
+
+
+async def test_what_was_claimed_beyond_the_processes_is_given_back_once(app: StreamJobs, queue: Queue) -> None:
+    handles = [await in_process.pid.enqueue() for _ in range(40)]
+    async with app.worker(options=FAST, concurrency=10, pool=2):
+        for handle in handles:
+            await handle.result(timeout=WITHIN_S)
+
+    assert queue.totals()["released"] <= 8
+    assert queue.totals()["done"] == 40
+
+
+@pytest.fixture
+def module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, namespace: str
+) -> Iterator[Callable[[str], Kind[[], None]]]:
+    """A kind whose module does this when a process imports it."""
+    name = f"module_{namespace}"
+
+    def make(what: str) -> Kind[[], None]:
+        (tmp_path / f"{name}.py").write_text(
+            "import os, threading\n"
+            "from streamjobs import Retry\n"
+            "from tests.worker.support import make_app\n"
+            f"if os.getpid() != {os.getpid()}:\n"
+            f"    {what}\n"
+            "app = make_app('redis://localhost:1/0', 'nowhere')\n"
+            "@app.job(name='made', process=True, retry=Retry(max_attempts=1))\n"
+            "def made() -> None: pass\n"
+        )
+        monkeypatch.syspath_prepend(str(tmp_path))
+        kind: Kind[[], None] = importlib.import_module(name).made
+        return kind
+
+    yield make
+    sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("what", "text"),
+    [
+        ("raise ValueError('not today')", "importing module_.* failed in its process: ValueError: not today"),
+        ("os._exit(5)", "its process ended with exit code 5 before it ran anything"),
+        ("threading.Event().wait(60)", "its process was not ready within 0.5 s"),
+    ],
+)
+async def test_a_module_that_cannot_be_imported_in_a_process_fails_its_jobs(
+    server_url: str,
+    namespace: str,
+    queue: Queue,
+    module: Callable[[str], Kind[[], None]],
+    what: str,
+    text: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if "wait" in what:
+        monkeypatch.setattr(pool, "READY_WITHIN_S", 0.5)
+    kind = module(what)
+    app = sys.modules[f"module_{namespace}"].app
+    app.use(server_url, namespace=namespace)
+    async with app.worker(options=FAST):
+        with pytest.raises(JobFailed, match=text):
+            await (await kind.enqueue()).result(timeout=WITHIN_S)
+    await app.aclose()
+
+
+async def test_a_stop_while_a_process_starts_leaves_nothing(
+    server_url: str, namespace: str, queue: Queue, module: Callable[[str], Kind[[], None]], tmp_path: Path
+) -> None:
+    notes = str(tmp_path / "notes")
+    kind = module(f"open({notes!r}, 'w').write(str(os.getpid())); threading.Event().wait(60)")
+    app = sys.modules[f"module_{namespace}"].app
+    app.use(server_url, namespace=namespace)
+    async with app.worker(options=FAST, grace=0.1):
+        handle = await kind.enqueue()
+        await until(lambda: lines(notes))
+    assert not alive(int(lines(notes)[0]))
+    assert (await handle.status()).attempt == 1
+    await handle.cancel()
+    await app.aclose()
