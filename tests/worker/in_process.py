@@ -128,12 +128,15 @@ def cuts_its_line() -> None:
 
 
 @app.job(process=True)
-def forks() -> int:
+def forks(path: str) -> None:
     """Leaves a process behind that has a copy of everything, in a group of its own."""
     if os.fork() == 0:
         os.setsid()
-        threading.Event().wait(3)
+        note(path, os.getpid())
+        threading.Event().wait(LONG_S)
         os._exit(0)
+    while not os.path.exists(path):
+        pass
     os._exit(4)
 
 

@@ -83,7 +83,6 @@ async def test_a_poison_job_is_dead_after_three_crashes_and_delays_nobody(
     [
         (in_process.segfault, "its process was killed by SIGSEGV"),
         (in_process.cuts_its_line, "its process ended with exit code 1"),
-        (in_process.forks, "its process ended with exit code 4"),
     ],
 )
 async def test_however_a_process_ends_its_job_is_not_stuck(
@@ -93,6 +92,18 @@ async def test_however_a_process_ends_its_job_is_not_stuck(
         handle = await kind.enqueue()  # type: ignore[attr-defined]
         await until(lambda: any(text in message for message in messages(caplog)))
         await handle.cancel()
+
+
+async def test_what_it_has_forked_does_not_hide_its_end(
+    processes: StreamJobs, file: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    try:
+        async with processes.worker(options=FAST):
+            handle = await in_process.forks.enqueue(file)
+            await until(lambda: any("exit code 4" in message for message in messages(caplog)))
+            await handle.cancel()
+    finally:
+        os.kill(int(lines(file)[0]), signal.SIGKILL)
 
 
 async def test_a_stop_kills_what_outlives_the_grace_time_and_gives_it_back(
