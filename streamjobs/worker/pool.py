@@ -185,6 +185,7 @@ class Pool:
 
         The job's deadline counts from when its process has taken it.
         """
+        how = ""
         try:
             for _ in range(TRIES):
                 try:

@@ -136,10 +136,14 @@ class Runner:
         self._ended(execution, outcome)
 
     def processes_for(self, queue: WorkerQueue) -> int | None:
-        """Return how many processes are free for the jobs of a queue; None where they have needed none of late."""
-        if self.pool is None or monotonic() >= queue.metered_until:
+        """Return how many jobs of a queue find a process; None where they have needed none of late."""
+        if self.pool is None or not queue.metered_until:
             return None
-        return self.pool.free
+        free = self.pool.free
+        if monotonic() < queue.metered_until:
+            return free
+        # While all are taken, one job is enough to learn whether the queue still needs them.
+        return None if free > 0 else 1
 
     async def _run(self, execution: Execution, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         context.current.set(execution)
