@@ -6,7 +6,7 @@ CANDIDATES := $(PYTHON) python3.11 python3.12 python3.13 python3
 ADEQUATE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test faults mutants crons benches check bench clean
+.PHONY: demo test slow faults mutants crons benches check bench clean
 
 demo: $(VENV)/.user
 	$(BIN)/streamjobs demo
@@ -14,6 +14,10 @@ demo: $(VENV)/.user
 # Not -X dev: the option does not reach pytest's own workers nor the processes that tests start.
 test: $(VENV)/.dev
 	PYTHONDEVMODE=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+
+# What takes long: whole demos, kills at random, long histories.
+slow: $(VENV)/.dev
+	PYTHONDEVMODE=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow $(ARGS)
 
 # Every fault that can be made on one machine, beside those in `make test`; STREAMJOBS_TEST_SEED=N repeats a run.
 faults: $(VENV)/.dev

@@ -9,7 +9,8 @@
 -- KEYS: 1 stream, 2 released, 3 suspects, 4 totals, 5 line, 6 config
 -- ARGV: 1 clock, 2 consumer, 3 lease ms, 4 where the sweep stands ("-" at its begin), 5 entries at
 --       most, 6 pending entries to pass at most
--- Returns: where the next step goes on ("-": the sweep is through), then per entry: id, fields,
+-- Returns: where the next step goes on ("-": the sweep is through, "": and nothing at all is pending,
+--       so that nothing can be silent before a lease has passed), then per entry: id, fields,
 --       deliveries, its suspect value or "", "<former holder>@<ms last heard of>/<its delivery>" (""
 --       for one that was given back or parked: there is no start to presume)
 -- Cost: O(consumers + entries passed); about 0.2 us each, and 6 us for each one claimed
@@ -56,7 +57,8 @@ local function sweep(holder)
   if left == 0 then return '(' .. rows[#rows][1] end
 end
 
-local holders = redis.call('XPENDING', stream, 'workers')[4] or {}
+local holders = redis.call('XPENDING', stream, 'workers')[4]
+if not holders or #holders == 0 then return {''} end
 for at = 2, #holders do
   -- A server names them in order, and to sort 5,000 again takes it 6 ms.
   if holders[at][1] < holders[at - 1][1] then

@@ -68,6 +68,8 @@ class Swept(msgspec.Struct, frozen=True):
 
     cursor: str
     claims: list[Claim]
+    empty: bool
+    """Whether nothing at all is pending: nothing can be silent before a lease has passed."""
 
 
 class KeyTable:
@@ -159,7 +161,7 @@ def reclaim(
         "reclaim",
         [keys.stream, keys.released, keys.suspects, keys.totals, keys.line, keys.config],
         [clock, consumer, lease_ms, cursor, most, RECLAIM_WINDOW],
-        lambda raw: Swept(raw[0].decode(), _claimed(raw[1:], now, consumer)),
+        lambda raw: Swept(raw[0].decode() or SWEEP_BEGIN, _claimed(raw[1:], now, consumer), not raw[0]),
     )
 
 

@@ -95,9 +95,11 @@ class WorkerQueue:
         """Say whether this execution is still ours to run or settle."""
         return self.held.get(execution.claim.entry) is execution
 
-    def drop(self, execution: "Execution") -> None:
-        """Hold it no more: it is settled, or another worker's."""
-        self.held.pop(execution.claim.entry, None)
+    def drop(self, *executions: "Execution") -> None:
+        """Hold these no more: they are settled, or another worker's."""
+        pop = self.held.pop
+        for execution in executions:
+            pop(execution.claim.entry, None)
 
 
 class Execution(msgspec.Struct, eq=False):
@@ -191,7 +193,7 @@ class Execution(msgspec.Struct, eq=False):
             DecodeFailed: its arguments do not fit the handler.
         """
         assert self.handler is not None
-        plan = self.queue.plan(self.handler)
+        plan = self.queue.plans.get(self.handler.kind) or self.queue.plan(self.handler)
         if not plan.bases:
             return False
         signature = self.handler.signature

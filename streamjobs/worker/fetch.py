@@ -40,6 +40,8 @@ class Fetcher:
     """The loop that reads; a service whose tick is one read."""
 
     name = "fetch"
+    rests = True
+    """Where nothing is pending, it does not sweep before something can have been silent for a lease."""
 
     def __init__(self, station: Station, reader: AsyncExecutor, starter: Starter, runner: Runner) -> None:
         """`reader`: the executor that waits for fresh entries."""
@@ -304,7 +306,10 @@ class Fetcher:
             self._starter.add(queue, swept.claims)
             if swept.cursor == leases.SWEEP_BEGIN:
                 # Jitter only shortens the interval.
-                queue.next_sweep = monotonic() + self._sweep_s * (0.8 + 0.2 * self._random.random())
+                pause_s = self._sweep_s * (0.8 + 0.2 * self._random.random())
+                if swept.empty and self.rests:
+                    pause_s = max(pause_s, queue.lease_ms / 1000)
+                queue.next_sweep = monotonic() + pause_s
                 return
 
     @property

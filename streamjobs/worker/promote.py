@@ -13,6 +13,8 @@ from streamjobs.worker.station import Station
 
 LONGEST_S = 5.0
 """Nobody sleeps longer: should the promoter die, the next to wake takes its place."""
+BELL_S = 30.0
+"""One wait on the server for a bell; due times are kept by the own clock meanwhile."""
 FULL_S = 0.02
 """How long the promoter waits for the stream to be worked off, where more is due than fits."""
 AHEAD_S = 0.5
@@ -121,7 +123,7 @@ class Promoter:
             await until(self._changed, seconds)
             return
         if self._listening is None:
-            wait = upkeep.wait_for_bell([queue.keys.bell for queue in self._station.queues], LONGEST_S)
+            wait = upkeep.wait_for_bell([queue.keys.bell for queue in self._station.queues], BELL_S)
             self._listening = asyncio.create_task(self._sleeper.run(wait), name="streamjobs-bell")
         listening = self._listening
         await asyncio.wait([listening], timeout=seconds)

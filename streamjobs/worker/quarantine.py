@@ -22,6 +22,9 @@ IDLE_S = 60.0
 class Quarantine(Fetcher):
     """The loop that sweeps; a service whose tick is one look at each queue."""
 
+    rests = False
+    """What others leave to it is silent from the first."""
+
     def __init__(
         self,
         station: Station,

@@ -98,7 +98,7 @@ class Settler:
         return self._flushing is None
 
     def returned(self, execution: Execution) -> None:
-        """Take a success that owns nothing beside its entry: the common case, kept short."""
+        """Take a success that owns nothing beside its entry: the common case."""
         self._successes(execution).plain.append(execution)
 
     def decided(self, execution: Execution, decision: Decision) -> None:
@@ -138,10 +138,10 @@ class Settler:
 
     def _vacate(self, pile: Pile, execution: Execution) -> None:
         claim = execution.claim
-        if execution.lanes and (slots := execution.slots):
+        if slots := execution.slots:
             # A sweep of its own may have raised the delivery count since: the slot has that of the start.
             pile.leavers.append(lanes.Leaver(claim.entry, execution.admitted, slots))
-        elif execution.lanes and not execution.admitted:
+        elif not execution.admitted:
             # It ends without a start: a place may be kept for it, or an earlier start have left it one.
             pile.leavers.append(lanes.Leaver(claim.entry, 0, list(execution.lanes)))
 
@@ -151,13 +151,14 @@ class Settler:
         successes = pile.successes.get(execution.kind)
         if successes is None:
             successes = pile.successes[execution.kind] = Successes()
-        self._vacate(pile, execution)
+        if execution.lanes:
+            self._vacate(pile, execution)
         return successes
 
     def _add(self, move: str, execution: Execution, words: Any, counters: tuple[str, ...] = ()) -> None:
         execution.settling = True
         pile = self._pile(execution.queue)
-        if move != "release" and not execution.abandoned:
+        if execution.lanes and move != "release" and not execution.abandoned:
             self._vacate(pile, execution)
         pile.moves.setdefault(move, []).append(Item(execution, words, counters))
 
@@ -243,8 +244,7 @@ class Settler:
         for index in () if repeated else lost:
             job = one.executions[index].job_id
             log.warning("%s of job %s came too late: another worker holds or has ended it", one.call.script, job)
-        for execution in one.executions:
-            one.queue.drop(execution)
+        one.queue.drop(*one.executions)
 
     def _calls(self, pile: Pile) -> Iterable[Written]:
         keys = pile.queue.keys

@@ -16,7 +16,7 @@ from typing import Any
 from streamjobs.core.codec import DecodeFailed
 from streamjobs.core.decide import crashed
 from streamjobs.core.errors import StreamJobsError
-from streamjobs.core.job import Claim, Undecodable
+from streamjobs.core.job import FRESH, Claim, Undecodable
 from streamjobs.core.text import plural
 from streamjobs.protocol import lanes, leases
 from streamjobs.worker.admit import Admission
@@ -241,6 +241,10 @@ class Starter:
 
     def _weigh(self, execution: Execution) -> None:
         """Start a claim, or what may have killed its process by its own rule."""
+        if execution.meta is FRESH and execution.claim.deliveries == 1:
+            # Almost all are: nothing else need be asked of them.
+            self._runner.start(execution)
+            return
         assert execution.handler is not None
         crashes = execution.crashes
         if (execution.first and not crashes) or (execution.admitted and crashes < ALONE_FROM):

@@ -16,6 +16,8 @@ from streamjobs.worker.execution import Execution
 from streamjobs.worker.station import Station
 
 EVERY_S = 1.0
+DIGITS = 13
+"""Of the milliseconds since 1970, until the year 2286."""
 
 Fields: TypeAlias = Counter[tuple[str, str]]
 """By kind and field, what is to be added."""
@@ -37,16 +39,25 @@ class Times:
         ran = [one for one in executions if one.started]
         if not ran:
             return
-        offset_ms = self._clock.offset_ms
         run_us = [int(one.ran_s * 1_000_000) for one in ran]
-        # An entry's id begins with the ms at which it became ready. One chosen by hand may lie in the future.
-        wait_ms = [int(one.started * 1000 + offset_ms) - int(one.claim.entry.partition(b"-")[0]) for one in ran]
+        wait_ms = self._waits_ms(ran)
         fields = self._gathered.setdefault(keys, Counter())
         fields[kind, "ran"] += len(ran)
         for name, total, values in (("run", "run_us", run_us), ("wait", "wait_ms", wait_ms)):
             fields[kind, total] += max(0, sum(values))
             for index, count in folded(values).items():
                 fields[kind, f"{name}.{index}"] += count
+
+    def _waits_ms(self, ran: Sequence[Execution]) -> list[int]:
+        offset_ms = self._clock.offset_ms
+        digits, ready_ms, waits = b"", 0, []
+        for one in ran:
+            # An entry's id begins with the ms at which it became ready, many at once where there are many. One
+            # chosen by hand may have fewer digits, or lie in the future.
+            if (first := one.claim.entry[:DIGITS]) != digits:
+                digits, ready_ms = first, int(first.partition(b"-")[0])
+            waits.append(int(one.started * 1000 + offset_ms) - ready_ms)
+        return waits
 
     async def tick(self) -> float:
         """Write what was gathered. Never an error: a worker must not end because it cannot measure."""

@@ -136,9 +136,7 @@ class Watchdog:
     async def _symptoms(self) -> set[Symptom]:
         """Ask the server what there is to fetch; raises if it does not answer."""
         queues = self._station.queues
-        # Fetching writes. Where no write is taken, nothing else is wrong.
-        looks = [server.write_nothing(queues[0].keys), *(views.length(queue.keys.stream) for queue in queues)]
-        _, *lengths = await self._ask(looks)
+        lengths = await self._ask([views.length(queue.keys.stream) for queue in queues])
         found = set()
         if self._hung():
             found.add((str(self._asking), "a request of its has had no answer, while others have"))
@@ -147,6 +145,9 @@ class Watchdog:
             more = self._dry() and queue in self._fetcher.fresh and length > len(queue.held)
             if more and (entry := await self._next(queue)):
                 found.add((entry, f"jobs wait in queue {queue.keys.queue}, and none comes into the free slots"))
+        if found:
+            # Fetching writes. Where no write is taken, nothing else is wrong.
+            await self._ask([server.write_nothing(queues[0].keys)])
         return found
 
     async def _next(self, queue: WorkerQueue) -> str:

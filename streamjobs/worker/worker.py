@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,7 +17,7 @@ from streamjobs.client.sync import SyncExecutor
 from streamjobs.core import tracing
 from streamjobs.core.classify import Rule
 from streamjobs.core.cron import Cron
-from streamjobs.core.errors import StreamJobsError
+from streamjobs.core.errors import OutcomeUnknown, StreamJobsError
 from streamjobs.core.limits import Bound, Limit
 from streamjobs.core.meter import Meter
 from streamjobs.core.options import WorkerOptions
@@ -38,7 +40,7 @@ from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.lease import LeaseKeeper
 from streamjobs.worker.pool import Pool, check_handlers
 from streamjobs.worker.probes import Pages, health_pages, serving
-from streamjobs.worker.promote import LONGEST_S, Promoter
+from streamjobs.worker.promote import BELL_S, Promoter
 from streamjobs.worker.quarantine import Quarantine
 from streamjobs.worker.quiet import Quiet
 from streamjobs.worker.report import Reporter, reporting
@@ -245,9 +247,10 @@ class Worker:
         """Reach the server, see that it is fit, make the groups, settle on leases; False when stopped before."""
         backoff = Backoff(self._station.random)
         stopped = asyncio.create_task(self._stopping.wait())
+        ahead = self._to_join()
         try:
             while not stopped.done():
-                joining = asyncio.ensure_future(self._join_queues())
+                joining = asyncio.ensure_future(self._join_queues(ahead))
                 await asyncio.wait([joining, stopped], return_when=asyncio.FIRST_COMPLETED)
                 try:
                     if joining.done():
@@ -257,6 +260,8 @@ class Worker:
                     self._station.complaints.trying_on("cannot start yet", error)
                     # The next connection may lead to another server.
                     await self._station.executor.aclose()
+                    if not isinstance(error, OutcomeUnknown):
+                        ahead = self._to_join()
                     await until(self._stopping, backoff.pause_s())
                 finally:
                     await end([joining])
@@ -264,13 +269,21 @@ class Worker:
         finally:
             await end([stopped])
 
-    async def _join_queues(self) -> None:
+    def _to_join(self) -> deque[Callable[[], Awaitable[object]]]:
+        return deque([self._check, *(partial(self._join_queue, queue) for queue in self._queues), self._discovery.look])
+
+    async def _join_queues(self, ahead: deque[Callable[[], Awaitable[object]]]) -> None:
+        """Take the steps that are ahead; one that failed is taken again, and none before it: where a reply in seven
+        is lost, all of them in a row might never succeed.
+        """
+        while ahead:
+            await ahead[0]()
+            ahead.popleft()
+
+    async def _check(self) -> None:
         keys = [queue.keys for queue in self._queues]
         target, allow = self._connections.target, self._options.allow_eviction
         await check(self._station.executor, target, keys, allow_eviction=allow)
-        for queue in self._queues:
-            await self._join_queue(queue)
-        await self._discovery.look()
 
     async def _join_queue(self, queue: WorkerQueue) -> None:
         queue.limits = self._limits.get(queue.keys.queue, ())
@@ -288,7 +301,7 @@ class Worker:
     async def _serve(self, stack: AsyncExitStack, settler: Settler, runner: Runner, keeper: LeaseKeeper) -> bool:
         station, options = self._station, self._options
         reader = self._connections.aio(block_ms=options.ms("block"))
-        sleeper = self._connections.aio(block_ms=round(LONGEST_S * 1000))
+        sleeper = self._connections.aio(block_ms=round(BELL_S * 1000))
         stack.push_async_callback(reader.aclose)
         stack.push_async_callback(sleeper.aclose)
         starter = Starter(station, runner, settler, self._duty, self.on_left)

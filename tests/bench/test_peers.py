@@ -165,6 +165,7 @@ def test_the_table_fits_80_columns_and_marks_doubts() -> None:
     assert "not installed: no such" in page
 
 
+@pytest.mark.slow
 def test_environments_are_made_once_and_say_what_they_hold(tmp_path: Path) -> None:
     assert python_of(peer(OURS), tmp_path) == PYTHON
     assert version_of(peer(OURS), PYTHON)

@@ -40,6 +40,7 @@ def runs(pid: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_the_demo_passes_its_check(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
 
@@ -59,6 +60,7 @@ def test_the_demo_passes_its_check(tmp_path: Path) -> None:
     assert leftovers(folder) == []
 
 
+@pytest.mark.slow
 def test_an_interrupted_demo_stops_what_it_started(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     demo = subprocess.Popen(
@@ -78,6 +80,7 @@ def test_an_interrupted_demo_stops_what_it_started(tmp_path: Path) -> None:
     assert leftovers(folder) == []
 
 
+@pytest.mark.slow
 def test_a_temporary_folder_does_not_outlive_a_demo_without_a_server(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "streamjobs", "demo", "--url", f"unix://{tmp_path}/nobody"],
@@ -112,6 +115,7 @@ def test_a_folder_that_is_in_use_is_refused(tmp_path: Path) -> None:
         run(None, tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_the_example_fills_and_searches_an_index(tmp_path: Path) -> None:
     told = environment(STREAMJOBS_URL=f"embedded://{tmp_path}/server", PYTHONWARNINGS="ignore")
 

@@ -204,13 +204,17 @@ def encode(events: Iterable[Event]) -> bytes:
     return b"".join([_encoder.encode(event) + b"\n" for event in events])
 
 
-def read(folder: Path) -> History:
-    """Read what all processes wrote, in the order in which they began.
+def read(folder: Path, which: str = "*") -> History:
+    """Read what processes wrote, in the order in which they began.
+
+    Args:
+        folder: where they wrote.
+        which: a pattern of their names, `role-pid-began`; default all of them.
 
     Raises:
         ValueError: a file does not begin with `Began`, or a line other than its last is broken.
     """
-    processes = [process for path in folder.glob(f"*{SUFFIX}") if (process := _read(path))]
+    processes = [process for path in folder.glob(which + SUFFIX) if (process := _read(path))]
     return sorted(processes, key=lambda process: process.events[0].at)
 
 

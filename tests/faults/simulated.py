@@ -218,7 +218,7 @@ def live(scene: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> Any:
         loop = runner.get_loop()
         for name in CLOCKED:
             monkeypatch.setattr(import_module(f"streamjobs.worker.{name}"), "monotonic", loop.time)
-        monkeypatch.setattr("streamjobs.worker.deadlines.EVERY_S", 5.0)
+        monkeypatch.setattr("streamjobs.worker.deadlines.BEAT_S", 5.0)
         monkeypatch.setattr("streamjobs.worker.promote.LONGEST_S", 30.0)
         monkeypatch.setattr("streamjobs.worker.watchdog.EVERY_S", 60.0)
         return runner.run(scene())

@@ -18,12 +18,20 @@ def test_a_silent_claim_goes_over_with_one_delivery_more(store: Store) -> None:
     assert store.totals()["reclaimed"] == 1
 
 
+def test_a_sweep_says_that_nothing_at_all_is_pending(store: Store) -> None:
+    store.make_group()
+    store.add(1)
+    assert store.reclaim("b") == leases.Swept("-", [], empty=True)
+    store.claim("a")
+    assert not store.reclaim("b").empty
+
+
 def test_a_claim_within_its_lease_stays(store: Store) -> None:
     [claim] = store.started(1)
 
     swept = store.reclaim("b")
 
-    assert swept == leases.Swept("-", [])
+    assert swept == leases.Swept("-", [], empty=False)
     assert store.pending() == {claim.entry: (b"a", 1)}
 
 
@@ -116,7 +124,7 @@ def test_a_window_that_just_fits_costs_one_empty_step(store: Store) -> None:
     step = store.reclaim("b")
 
     assert step.cursor != "-"
-    assert store.reclaim("b", cursor=step.cursor) == leases.Swept("-", [])
+    assert store.reclaim("b", cursor=step.cursor) == leases.Swept("-", [], empty=False)
 
 
 def test_case_A5_eight_sweeps_at_once_claim_each_entry_once(store: Store) -> None:
@@ -186,7 +194,7 @@ def test_asked_for_none_it_claims_none_and_keeps_its_place(store: Store) -> None
     claims = store.started(2)
     store.silence(claims)
 
-    assert store.reclaim("b", 0) == leases.Swept(claims[0].entry.decode() + " a", [])
+    assert store.reclaim("b", 0) == leases.Swept(claims[0].entry.decode() + " a", [], empty=False)
 
 
 def test_a_sweep_goes_from_holder_to_holder(store: Store) -> None:
@@ -212,4 +220,4 @@ def test_jobs_that_wait_in_lanes_are_passed_over(real: Store) -> None:
     parked = [entry for entry, (holder, _) in real.pending().items() if holder == b"parked"]
     real.command("XCLAIM", real.keys.stream, "workers", "parked", 0, *parked, "IDLE", 60_000, "JUSTID")
 
-    assert real.reclaim("b", cursor="-") == leases.Swept("-", [])
+    assert real.reclaim("b", cursor="-") == leases.Swept("-", [], empty=False)

@@ -45,6 +45,7 @@ async def until(done: Any) -> None:
             await asyncio.sleep(0)
 
 
+@pytest.mark.slow
 async def test_case_A14_two_hundred_workers_that_died_are_forgotten_and_nothing_that_they_held(
     server_url: str, namespace: str, real: StreamJobs, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:

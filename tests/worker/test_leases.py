@@ -13,6 +13,7 @@ import pytest
 
 from streamjobs import Context, Fixed, JobCancelled, Retry, State, StreamJobs
 from streamjobs.protocol import settle
+from streamjobs.worker.fetch import Fetcher
 from tests.worker.bench import Bench
 from tests.worker.support import FAST, WITHIN_S, Flag, Queue, drain, make_app, messages, within
 
@@ -259,8 +260,11 @@ async def test_a_cancelled_job_ends_its_handler(app: StreamJobs) -> None:
             await handle.result(timeout=10)
 
 
-async def test_a_claim_of_its_own_that_a_sweep_finds_is_not_started_again(app: StreamJobs, queue: Queue) -> None:
+async def test_a_claim_of_its_own_that_a_sweep_finds_is_not_started_again(
+    app: StreamJobs, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As after a server that was away longer than a lease: the run goes on under the new fence, uncharged."""
+    monkeypatch.setattr(Fetcher, "rests", False)
     started = Flag()
     seen: list[tuple[int, int]] = []
 
