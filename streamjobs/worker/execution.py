@@ -207,6 +207,12 @@ class Execution(msgspec.Struct, eq=False):
         """Whether its handler was started and nothing has been decided yet."""
         return self.task is not None and not self.settling
 
+    def cancel(self) -> None:
+        """Have its handler cancelled, where that ends it."""
+        if self.task and self.handler and self.handler.ends_when_cancelled:
+            # Not at once: a task that is cancelled before its first step ends without a word.
+            self.task.get_loop().call_soon(self.task.cancel)
+
     @property
     def slots(self) -> list[str]:
         """The lanes in which it holds a slot."""

@@ -180,6 +180,10 @@ class Pool:
         """Keep a process for a job that is about to `run`."""
         self._taken += 1
 
+    def vacate(self) -> None:
+        """Give up what `reserve` kept."""
+        self._taken -= 1
+
     async def run(self, execution: Execution) -> Outcome:
         """Run a job; return its outcome, a value as its JSON. Cancelled, it kills the process.
 
@@ -199,8 +203,6 @@ class Pool:
             return Raised(f"its process was not ready within {READY_WITHIN_S:g} s", "timeout")
         except OSError as error:
             return Raised(f"no process can be started: {error}", "other")
-        finally:
-            self._taken -= 1
 
     async def close(self) -> None:
         """End all; an idle one may do so in order."""

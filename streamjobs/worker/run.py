@@ -133,6 +133,7 @@ class Runner:
             failpoints.failpoint("worker.after_handler")
         except BaseException as error:
             outcome = outcomes.of_error(execution, error, self._rules)
+        pool.vacate()
         self._ended(execution, outcome)
 
     def processes_for(self, queue: WorkerQueue) -> int | None:

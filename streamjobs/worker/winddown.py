@@ -119,8 +119,7 @@ def end_run(execution: Execution, ending: Ending) -> None:
     """Tell a handler that its run no longer counts; cancel it if it can be."""
     execution.ending = ending
     execution.lost.set()
-    if execution.handler and execution.handler.ends_when_cancelled and execution.task:
-        execution.task.cancel()
+    execution.cancel()
 
 
 async def last_call(what: Awaitable[Any]) -> None:
