@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
-from streamjobs.client import DEFAULT_URL, Connections
+from streamjobs.client import DEFAULT_URL, Connections, Target
 from streamjobs.core import codec, names
 from streamjobs.core.classify import Rule
 from streamjobs.core.cron import Calendar, Every, Schedule
@@ -36,6 +36,7 @@ from streamjobs.kind import Kind, make_meta, with_key
 from streamjobs.protocol.keys import DEFAULT_NAMESPACE, QueueKeys
 from streamjobs.queue import Queue
 from streamjobs.senders import Senders
+from streamjobs.worker.child import homes
 from streamjobs.worker.context import BatchContext, Context
 from streamjobs.worker.duty import Duty
 from streamjobs.worker.embed import running
@@ -90,14 +91,15 @@ class StreamJobs:
         self.registry = Registry()
         self._defaults = defaults or JobOptions()
         self._lifespan = lifespan
-        self._rules = tuple(classify)
+        self.rules = tuple(classify)
         self._timeout_s = names.milliseconds(enqueue_timeout, "enqueue_timeout") / 1000
         self._queues: dict[str, Queue] = {}
         self._senders = Senders(self.registry, self.connections, namespace, self._timeout_s)
+        homes.add(self)
 
     def use(
         self,
-        url: str | None = None,
+        url: str | Target | None = None,
         *,
         namespace: str | None = None,
         enqueue_timeout: float | timedelta | None = None,
@@ -147,9 +149,9 @@ class StreamJobs:
     ) -> Any:
         """Register a function as the handler of a kind of job.
 
-        The function may be `async def` (runs in the worker's event loop) or plain (runs in a thread).
-        A first parameter annotated `Context` is filled by the worker; all others are the job's
-        arguments, encoded as JSON by their annotations.
+        The function may be `async def` (runs in the worker's event loop) or plain (runs in a thread, or
+        a process). A first parameter annotated `Context` is filled by the worker; all others are the
+        job's arguments, encoded as JSON by their annotations.
 
         Args:
             batch: let one call take several jobs: the function has one list, and each job is an item of it, whose
@@ -165,6 +167,7 @@ class StreamJobs:
                 different keys.
             concurrency: how many may run at once, likewise; a number stands for `Concurrency(number)`.
             redact: arguments whose values the command line does not show to operators.
+            process: run a plain function in a process, which is killed at the deadline (docs/handlers.md).
 
         Raises:
             InvalidOption: the name is taken, an argument's type cannot be encoded, an option is
@@ -329,7 +332,7 @@ class StreamJobs:
             subscriptions(queues or own),
             options or WorkerOptions(),
             lifespan=None if lifespan is None else lambda: lifespan(self),
-            rules=self._rules,
+            rules=self.rules,
             crons=list(self.registry.crons().values()),
             limits={name: queue.limits for name, queue in self._queues.items()},
             bounds=self.registry.bounds,

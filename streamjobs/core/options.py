@@ -63,7 +63,7 @@ class JobOptions(_Options, frozen=True):
     for not at all. `dedupe`: how long a job keeps out others of its dedupe key, and which arguments
     make the key; None where only an enqueue that names a key has one. `rate`, `concurrency`: limits over
     all workers of a queue (docs/flow.md). `redact`: names of arguments whose values the command line does
-    not show (docs/security.md).
+    not show (docs/security.md). `process`: plain functions run in a process of their own (docs/handlers.md).
     """
 
     queue: str = DEFAULT_QUEUE
@@ -74,6 +74,7 @@ class JobOptions(_Options, frozen=True):
     rate: Rates = None
     concurrency: Concurrencies = None
     redact: Sequence[str] = ()
+    process: bool = False
 
     def __post_init__(self) -> None:
         names.check_name(self.queue, "queue")
@@ -133,6 +134,7 @@ class JobKeywords(TypedDict, total=False):
     rate: Rates
     concurrency: Concurrencies
     redact: Sequence[str] | None
+    process: bool | None
 
 
 def result_ttl_ms(value: float | timedelta) -> int:
@@ -290,6 +292,11 @@ class CronOptions(_Options, frozen=True):
         return names.milliseconds(self.jitter, "jitter", low_ms=0, high_ms=86_400_000)
 
 
+def _check_number(value: int, name: str, high: int) -> None:
+    if not 1 <= value <= high:
+        raise InvalidOption(f"{name}={value!r}: use 1 to {high}")
+
+
 def _check_headers(headers: Any) -> None:
     if not isinstance(headers, dict) or not all(isinstance(part, str) for pair in headers.items() for part in pair):
         raise InvalidOption("headers: expected a dict of strings to strings")
@@ -310,6 +317,9 @@ class WorkerKeywords(TypedDict, total=False):
     grace: float | timedelta
     read_ahead: float | timedelta
     block: float | timedelta
+    pool: int | None
+    max_jobs_per_process: int
+    max_process_bytes: int | None
     burst: bool
     strict: bool
     allow_eviction: bool
@@ -329,6 +339,12 @@ class WorkerOptions(_Options, frozen=True):
     read_ahead: float | timedelta = 0.1
     """Work worth at most this long is fetched beyond the free slots."""
     block: float | timedelta = 5.0
+    pool: int | None = None
+    """Processes at most for handlers with `process=True`; default one for each CPU."""
+    max_jobs_per_process: int = 1000
+    """After so many jobs a process is replaced."""
+    max_process_bytes: int | None = None
+    """One that holds more memory than this behind a job is replaced; None for no limit."""
     burst: bool = False
     """End when nothing waits, runs or retries."""
     strict: bool = False
@@ -342,8 +358,12 @@ class WorkerOptions(_Options, frozen=True):
     """Serve `/metrics` for Prometheus likewise; it may be the same place."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.concurrency <= 100_000:
-            raise InvalidOption(f"concurrency={self.concurrency!r}: use 1 to 100000")
+        _check_number(self.concurrency, "concurrency", 100_000)
+        if self.pool is not None:
+            _check_number(self.pool, "pool", 1024)
+        _check_number(self.max_jobs_per_process, "max_jobs_per_process", 1_000_000_000)
+        if self.max_process_bytes is not None:
+            _check_number(self.max_process_bytes, "max_process_bytes", 1 << 50)
         for name, low_ms, high_ms in (
             ("lease", 100, 86_400_000),
             ("sweep", 10, 3_600_000),

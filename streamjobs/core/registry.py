@@ -32,6 +32,11 @@ class Handler(msgspec.Struct, frozen=True, eq=False):
     batch: Batch | None = None
     """Where the function takes a list of jobs: how they are gathered."""
 
+    @property
+    def ends_when_cancelled(self) -> bool:
+        """Whether its run can be ended: a thread goes on."""
+        return self.is_async or self.options.process
+
 
 class Registry:
     """Kinds and crons by name; a name stands for one of each for as long as the process lives."""
@@ -78,6 +83,10 @@ class Registry:
         redact.check_arguments(options.redact, signature.names, name)
         # A plain decorator around an async handler leaves a plain function that returns a coroutine.
         is_async = any(map(inspect.iscoroutinefunction, (function, inspect.unwrap(function))))
+        if batch is not None and options.process:
+            raise InvalidOption(f"kind {name!r}: batch= and process=True: give one of the two")
+        if is_async and options.process:
+            raise InvalidOption(f"kind {name!r}: process=True is for plain functions; this one is async: write `def`")
         for limit in options.limits:
             if limit.key is not None and limit.key not in signature.names:
                 known = ", ".join(signature.names) or "none at all"

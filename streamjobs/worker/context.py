@@ -174,7 +174,10 @@ class Context(Generic[S]):
 
         Raises:
             InvalidOption: not such a time.
+            UsageError: its kind has `process=True`: what is killed at its deadline cannot move it.
         """
+        if self._handler.options.process:
+            raise UsageError("extend: a process=True handler is killed at its timeout; give its kind a longer one")
         self._execution.extend(milliseconds(seconds, "seconds", high_ms=MAX_EXTENSION_MS) / 1000)
 
     @property

@@ -58,6 +58,8 @@ class WorkerQueue:
         """Limits that were set at run time, by base."""
         self.limited = b""
         """How often those had been changed when they were read."""
+        self.metered_until = 0.0
+        """Monotonic seconds. Until then no more is asked of it than there are free processes: its jobs need them."""
         self.crowd = 0
         """How many waited in the lanes of the whole queue when the server was last asked."""
         self.plans: dict[str, Plan] = {}
@@ -127,6 +129,8 @@ class Execution(msgspec.Struct, eq=False):
     """How long its handler ran, once that has ended or was abandoned."""
     deadline: float | None = None
     """Monotonic seconds; None for no timeout."""
+    extended: bool = False
+    """Whether its run has moved that."""
     task: asyncio.Task[None] | None = None
     beside: "Sequence[Execution]" = ()
     """Those that the same call of its handler runs, itself included; none where it has one of its own."""
@@ -175,7 +179,7 @@ class Execution(msgspec.Struct, eq=False):
 
     @property
     def attempt(self) -> int:
-        return 1 + self.meta.failures + self.crashes
+        return 1 + self.meta.failures + self.meta.process_crashes + self.crashes
 
     @property
     def expires_ms(self) -> int:
@@ -214,7 +218,7 @@ class Execution(msgspec.Struct, eq=False):
         """Cancel its handler, if that can be; one that runs several jobs only once none of them needs it."""
         # Mostly they are told in order: the last of them is the quickest to say no.
         needed = any(one.ending is Ending.NONE for one in reversed(self.beside))
-        if self.task and self.handler and self.handler.is_async and not needed:
+        if self.task and self.handler and self.handler.ends_when_cancelled and not needed:
             # Not at once: a task that is cancelled before its first step ends without a word.
             self.task.get_loop().call_soon(self.task.cancel)
 
@@ -222,7 +226,7 @@ class Execution(msgspec.Struct, eq=False):
         """Move the deadline of its run, if it has one, to so many seconds from now. Of any thread."""
         for one in self.beside or (self,):
             if one.deadline is not None:
-                one.deadline = monotonic() + seconds
+                one.deadline, one.extended = monotonic() + seconds, True
 
     @property
     def slots(self) -> list[str]:
