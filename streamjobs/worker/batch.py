@@ -58,7 +58,7 @@ class Gatherer:
             self._close(key)
 
     def begin_all(self) -> None:
-        """Start all that was gathered: nothing more can come, since it holds the last slots."""
+        """Start all that was gathered: nothing more can come before it has made room."""
         for key in list(self._open):
             self._close(key)
 

@@ -127,6 +127,8 @@ class Execution(msgspec.Struct, eq=False):
     """How long its handler ran, once that has ended or was abandoned."""
     deadline: float | None = None
     """Monotonic seconds; None for no timeout."""
+    extended: bool = False
+    """Whether its run has moved that."""
     task: asyncio.Task[None] | None = None
     beside: "Sequence[Execution]" = ()
     """Those that the same call of its handler runs, itself included; none where it has one of its own."""
@@ -222,7 +224,7 @@ class Execution(msgspec.Struct, eq=False):
         """Move the deadline of its run, if it has one, to so many seconds from now. Of any thread."""
         for one in self.beside or (self,):
             if one.deadline is not None:
-                one.deadline = monotonic() + seconds
+                one.deadline, one.extended = monotonic() + seconds, True
 
     @property
     def slots(self) -> list[str]:

@@ -41,7 +41,10 @@ def _of_error(execution: Execution, error: BaseException, rules: tuple[Rule, ...
 
 def timed_out(execution: Execution) -> TimedOut:
     """Return the outcome of a handler that was still running at its deadline."""
-    return TimedOut(round(((execution.deadline or 0) - execution.started) * 1000))
+    timeout_s = execution.handler.timeout_s if execution.handler else None
+    if execution.extended and execution.deadline:
+        timeout_s = execution.deadline - execution.started
+    return TimedOut(round((timeout_s or 0) * 1000))
 
 
 def text(error: BaseException) -> str:

@@ -153,7 +153,6 @@ class Starter:
             if execution.queue.holds(execution):
                 self._begin(execution, now)
         if self._lone or runner.running >= most:
-            # Nothing comes to them before they have made room.
             runner.gatherer.begin_all()
         self._send_starts()
         entrants, self._entrants = self._entrants, []
