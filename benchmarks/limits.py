@@ -35,10 +35,10 @@ HOG = 100_000
 OTHERS = 500
 
 
-def _app(order: Order, **limits: Any) -> tuple[StreamJobs, Any]:
+def _app(order: Order, rate: Rate | None = None, concurrency: Concurrency | None = None) -> tuple[StreamJobs, Any]:
     app = StreamJobs(order.url, namespace=order.namespace)
 
-    @app.job(name=KIND, queue=QUEUE, **limits)
+    @app.job(name=KIND, queue=QUEUE, rate=rate, concurrency=concurrency)
     async def noop(number: int, key: str) -> None: ...
 
     return app, noop

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     )
     from streamjobs.core.job import Job
     from streamjobs.core.limits import Concurrency, Rate
-    from streamjobs.core.options import JobOptions, WorkerOptions
+    from streamjobs.core.options import Batch, JobOptions, WorkerOptions
     from streamjobs.core.retry import Exponential, Fixed, Retry
     from streamjobs.core.states import DeadReason, State
     from streamjobs.core.thresholds import Thresholds
@@ -53,12 +53,14 @@ if TYPE_CHECKING:
     from streamjobs.metrics import Metrics
     from streamjobs.operate.jobs import JobStatus
     from streamjobs.producer.submit import Producer
-    from streamjobs.worker.context import Context, current_job
+    from streamjobs.worker.context import BatchContext, Context, current_job
     from streamjobs.worker.logs import JsonFormatter
     from streamjobs.worker.once import Effect
     from streamjobs.worker.worker import Worker
 
 __all__ = [
+    "Batch",
+    "BatchContext",
     "Cancel",
     "Concurrency",
     "Conflict",
@@ -126,7 +128,7 @@ _HOMES = {
     ),
     "core.job": "Job",
     "core.limits": "Concurrency Rate",
-    "core.options": "JobOptions WorkerOptions",
+    "core.options": "Batch JobOptions WorkerOptions",
     "core.retry": "Exponential Fixed Retry",
     "core.states": "DeadReason State",
     "core.thresholds": "Thresholds",
@@ -136,7 +138,7 @@ _HOMES = {
     "metrics": "Metrics",
     "operate.jobs": "JobStatus",
     "producer.submit": "Producer",
-    "worker.context": "Context current_job",
+    "worker.context": "BatchContext Context current_job",
     "worker.logs": "JsonFormatter",
     "worker.once": "Effect",
     "worker.worker": "Worker",

@@ -7,19 +7,20 @@ from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
-from streamjobs.client import DEFAULT_URL, Connections
+from streamjobs.client import DEFAULT_URL, Connections, Target
 from streamjobs.core import names
 from streamjobs.core.classify import Rule
 from streamjobs.core.cron import Calendar, Every, Schedule
-from streamjobs.core.dedupe import Dedupe
 from streamjobs.core.errors import InvalidOption, StreamJobsError
 from streamjobs.core.job import Job
-from streamjobs.core.limits import Bound, Concurrencies, Rates
+from streamjobs.core.limits import Bound
 from streamjobs.core.options import (
+    Batch,
     CronKeywords,
     CronOptions,
     EnqueueKeywords,
     EnqueueOptions,
+    JobKeywords,
     JobOptions,
     QueueKeywords,
     QueueOptions,
@@ -27,16 +28,16 @@ from streamjobs.core.options import (
     WorkerOptions,
 )
 from streamjobs.core.registry import Registry
-from streamjobs.core.retry import Retry
 from streamjobs.core.subscription import subscriptions
-from streamjobs.decorators import CronDecorator, JobDecorator
+from streamjobs.decorators import BatchDecorator, CronDecorator, JobDecorator
 from streamjobs.handle import Handle
 from streamjobs.kind import Kind, job_of
 from streamjobs.producer.submit import Producer
 from streamjobs.protocol.keys import DEFAULT_NAMESPACE, QueueKeys
 from streamjobs.queue import Queue
 from streamjobs.senders import Senders
-from streamjobs.worker.context import Context
+from streamjobs.worker.child import homes
+from streamjobs.worker.context import BatchContext, Context
 from streamjobs.worker.duty import Duty
 from streamjobs.worker.embed import running
 from streamjobs.worker.process import leave, run_supervised, run_until_signalled
@@ -90,14 +91,15 @@ class StreamJobs:
         self.registry = Registry()
         self._defaults = defaults or JobOptions()
         self._lifespan = lifespan
-        self._rules = tuple(classify)
+        self.rules = tuple(classify)
         self._timeout_s = names.milliseconds(enqueue_timeout, "enqueue_timeout") / 1000
         self._queues: dict[str, Queue] = {}
         self._senders = Senders(self.registry, self.connections, namespace, self._timeout_s)
+        homes.add(self)
 
     def use(
         self,
-        url: str | None = None,
+        url: str | Target | None = None,
         *,
         namespace: str | None = None,
         enqueue_timeout: float | timedelta | None = None,
@@ -133,26 +135,27 @@ class StreamJobs:
         function: None = None,
         /,
         *,
+        batch: Batch,
         name: str | None = None,
-        queue: str | None = None,
-        timeout: float | timedelta | None = ...,
-        retry: Retry | None = None,
-        result_ttl: float | timedelta | None = None,
-        dedupe: Dedupe | None = ...,
-        rate: Rates = None,
-        concurrency: Concurrencies = None,
-        redact: Sequence[str] | None = None,
-        durability: str | None = None,
+        **options: Unpack[JobKeywords],
+    ) -> BatchDecorator: ...
+    @overload
+    def job(
+        self, function: None = None, /, *, name: str | None = None, **options: Unpack[JobKeywords]
     ) -> JobDecorator: ...
 
-    def job(self, function: Any = None, /, *, name: str | None = None, **options: Any) -> Any:
+    def job(
+        self, function: Any = None, /, *, batch: Batch | None = None, name: str | None = None, **options: Any
+    ) -> Any:
         """Register a function as the handler of a kind of job.
 
-        The function may be `async def` (runs in the worker's event loop) or plain (runs in a thread).
-        A first parameter annotated `Context` is filled by the worker; all others are the job's
-        arguments, encoded as JSON by their annotations.
+        The function may be `async def` (runs in the worker's event loop) or plain (runs in a thread, or
+        a process). A first parameter annotated `Context` is filled by the worker; all others are the
+        job's arguments, encoded as JSON by their annotations.
 
         Args:
+            batch: let one call take several jobs: the function has one list, and each job is an item of it, whose
+                arguments are the fields of the item's class. docs/batch.md says what it returns.
             name: the kind's name on the wire; default `module.function`.
             queue: where its jobs go.
             timeout: seconds that a run may take; None for no limit. Default 10 minutes.
@@ -165,6 +168,7 @@ class StreamJobs:
             concurrency: how many may run at once, likewise; a number stands for `Concurrency(number)`.
             redact: arguments whose values the command line does not show to operators.
             durability: where a job must be before its enqueue returns; see `Kind.options`.
+            process: run a plain function in a process, which is killed at the deadline (docs/handlers.md).
 
         Raises:
             InvalidOption: the name is taken, an argument's type cannot be encoded, an option is
@@ -172,11 +176,12 @@ class StreamJobs:
         """
         given = {key: value for key, value in options.items() if value is not None or key in ("timeout", "dedupe")}
         merged = self._defaults.changed(given)
+        context: type = Context if batch is None else BatchContext
 
         def register(function: Callable[..., Any]) -> Kind[..., Any]:
             own_name = f"{function.__module__}.{getattr(function, '__qualname__', type(function).__qualname__)}"
             kind = own_name if name is None else name
-            handler = self.registry.add(function, kind, merged, context=Context)
+            handler = self.registry.add(function, kind, merged, context=context, batch=batch)
             return Kind(handler, self._senders)
 
         if function is not None and not callable(function):
@@ -331,7 +336,7 @@ class StreamJobs:
             subscriptions(queues or own),
             options or WorkerOptions(),
             lifespan=None if lifespan is None else lambda: lifespan(self),
-            rules=self._rules,
+            rules=self.rules,
             crons=list(self.registry.crons().values()),
             limits={name: queue.limits for name, queue in self._queues.items()},
             bounds=self.registry.bounds,

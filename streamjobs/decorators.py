@@ -1,11 +1,12 @@
 """What `app.job(...)` and `app.cron(...)` return, typed for every form that a handler may have."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from streamjobs.kind import Kind
-from streamjobs.worker.context import Context
+from streamjobs.worker.context import BatchContext, Context
 
+T = TypeVar("T")
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -21,6 +22,21 @@ class JobDecorator(Protocol):
     def __call__(self, function: Callable[P, Awaitable[R]], /) -> Kind[P, R]: ...
     @overload
     def __call__(self, function: Callable[P, R], /) -> Kind[P, R]: ...
+
+
+Results: TypeAlias = list[Any] | None
+"""What a handler of several jobs returns: None, or a result or an exception for each."""
+
+
+class BatchDecorator(Protocol):
+    """What `app.job(batch=...)` returns: makes a kind of a function that takes a list, a job for each item."""
+
+    @overload
+    def __call__(
+        self, function: Callable[[BatchContext[Any], list[T]], Awaitable[Results] | Results], /
+    ) -> Kind[[T], Any]: ...
+    @overload
+    def __call__(self, function: Callable[[list[T]], Awaitable[Results] | Results], /) -> Kind[[T], Any]: ...
 
 
 class CronDecorator(Protocol):

@@ -199,6 +199,14 @@ def number(text: str) -> int:
         raise click.BadParameter(f"{text!r:.40} is not a whole number") from error
 
 
+def size(text: str) -> int:
+    """Read a size in bytes: `512M`, `2G`, or a plain number."""
+    number, unit = (text[:-1], text[-1]) if text[-1:].upper() in tuple("KMGT") else (text, "")
+    if not (number.isascii() and number.isdigit() and int(number)):
+        raise click.BadParameter(f"{text!r:.40} is not a size: use 512M, 2G, or a number of bytes")
+    return int(number) << 10 * ("KMGT".index(unit.upper()) + 1 if unit else 0)
+
+
 def numbers(low: int, high: int | None = None) -> Callable[[str], int]:
     """Return a type that reads a whole number in this range."""
 

@@ -26,7 +26,8 @@ PATIENCE_S = 5.0
 _PAUSE_S = 0.2
 GENERAL = {"url", "namespace", "app", "color"}
 WORKER = set(
-    "queues concurrency processes lease sweep grace allow_eviction health_port metrics_port log_format".split()
+    "queues concurrency processes lease sweep grace pool max_jobs_per_process max_process_bytes allow_eviction"
+    " health_port metrics_port log_format".split()
 )
 
 

@@ -17,10 +17,14 @@ from streamjobs.core.errors import InvalidOption
 if TYPE_CHECKING:
     from streamjobs.app import StreamJobs
 
-_PASSED_ON = ("concurrency", "lease", "sweep", "grace", "allow_eviction", "health_port", "metrics_port")
+_PASSED_ON = tuple(
+    "concurrency lease sweep grace pool max_jobs_per_process max_process_bytes allow_eviction health_port"
+    " metrics_port".split()
+)
 _processes = params.numbers(1, 256)
 _QUEUES = "Queues to serve, by name or pattern, each perhaps with its weight."
 _FORMATS = click.Choice(["text", "json"])
+_POOL = "Processes at most for process=True handlers; default one a CPU."
 
 
 @click.command(cls=Command)
@@ -31,6 +35,11 @@ _FORMATS = click.Choice(["text", "json"])
 @click.option("--lease", type=params.duration, help="How long a job's worker may be silent; default 15s.")
 @click.option("--sweep", type=params.duration, help="How often silent workers' jobs are looked for; default 5s.")
 @click.option("--grace", type=params.duration, help="What running jobs get to end when stopped; default 25s.")
+@click.option("--pool", type=params.number, metavar="N", help=_POOL)
+@click.option(
+    "--max-jobs-per-process", type=params.number, metavar="N", help="Replace each after so many; default 1000."
+)
+@click.option("--max-process-bytes", type=params.size, metavar="SIZE", help="Replace one that holds more, such as 2G.")
 @click.option("--strict", is_flag=True, help="Read a queue when those before it in -Q have no more.")
 @click.option("--burst", is_flag=True, help="End when nothing waits, runs or retries.")
 @click.option("--allow-eviction", is_flag=True, default=None, help="Start on a server that deletes when it is full.")
@@ -93,6 +102,9 @@ _READ: dict[str, Callable[[str], Any]] = {
     "queues": params.subscriptions,
     "concurrency": params.number,
     "processes": _processes,
+    "pool": params.number,
+    "max_jobs_per_process": params.number,
+    "max_process_bytes": params.size,
     "health_port": params.address,
     "metrics_port": params.address,
     "allow_eviction": lambda text: click.BOOL.convert(text, None, None),

@@ -6,7 +6,7 @@ Also the two other encodings of the wire format: meta, and the envelope of sched
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any, get_origin, get_type_hints
+from typing import Any, TypeAlias, get_origin, get_type_hints
 
 import msgspec
 
@@ -40,6 +40,9 @@ def _dec_hook(kind: type, value: Any) -> Any:
 _UNENCODABLE = (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError)
 """What encoding, and decoding what was encoded, may raise."""
 
+Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+"""Positional and by name, as a handler is called with them."""
+
 _encoder = msgspec.json.Encoder(enc_hook=_enc_hook)
 _sorted_encoder = msgspec.json.Encoder(enc_hook=_enc_hook, order="sorted")
 _meta_decoder = msgspec.json.Decoder(Meta)
@@ -69,6 +72,7 @@ class Signature:
         self.wants_context = bool(parameters) and _is_context(hints.get(parameters[0].name), context)
         if self.wants_context:
             parameters = parameters[1:]
+        parameters, hints = self._arguments(parameters, hints)
         self._keyword_only = any(p.kind is p.KEYWORD_ONLY for p in parameters)
         self.positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
         """Names of the arguments that can be given by position, in order."""
@@ -77,6 +81,12 @@ class Signature:
         self._returns = hints.get("return", Any)
         self.struct = self._build(parameters, hints)
         self._decoder = msgspec.json.Decoder(self.struct, dec_hook=_dec_hook)
+
+    def _arguments(
+        self, parameters: list[inspect.Parameter], hints: dict[str, Any]
+    ) -> tuple[list[inspect.Parameter], dict[str, Any]]:
+        """Return the arguments of one job, and all annotations by name."""
+        return parameters, hints
 
     def _build(self, parameters: list[inspect.Parameter], hints: dict[str, Any]) -> type[msgspec.Struct]:
         fields: list[Any] = []
@@ -178,7 +188,7 @@ class Signature:
             # No type that could be decoded: the value as JSON had it.
             return value
 
-    def decode(self, body: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def decode(self, body: bytes) -> Arguments:
         """Return positional and keyword arguments of a body.
 
         Raises:
@@ -194,6 +204,11 @@ class Signature:
             values = msgspec.structs.asdict(arguments)
             return tuple(values.pop(name) for name in self.positional), values
         return msgspec.structs.astuple(arguments), {}
+
+    def value(self, arguments: Arguments, name: str) -> Any:
+        """Return one of the arguments that `decode` returned."""
+        positional, named = arguments
+        return named[name] if name in named else positional[self.positional.index(name)]
 
 
 def _is_context(hint: Any, context: type) -> bool:

@@ -8,6 +8,7 @@ from streamjobs.core.job import (
     Cancel,
     Cancelled,
     Complete,
+    Crashed,
     Decision,
     Expired,
     Interrupted,
@@ -59,6 +60,8 @@ def decide(outcome: Outcome, meta: Meta, policy: Policy, draw: float) -> Decisio
             return Cancel(reason)
         case Interrupted():
             return Release()
+        case Crashed(error):
+            return _died(error, meta, policy, draw)
         case Expired(at_ms):
             return _expire(at_ms, meta)
         case Unknown():
@@ -78,6 +81,14 @@ def _failed(error: str, error_class: str, after_ms: int | None, meta: Meta, poli
     if failures >= policy.max_attempts:
         return Bury(DeadReason.EXHAUSTED, error, error_class)
     return Retry(_delay(after_ms, policy, failures, draw), error, error_class)
+
+
+def _died(error: str, meta: Meta, policy: Policy, draw: float) -> Decision:
+    """Count a crash that is nobody else's: apart from failures, and from those that a neighbour may have caused."""
+    crashes = meta.process_crashes + 1
+    if crashes >= policy.max_crashes:
+        return Bury(DeadReason.CRASH_LIMIT, error, "crash")
+    return Retry(_delay(None, policy, crashes, draw), error, "crash", "process_crashes")
 
 
 def _delay(after_ms: int | None, policy: Policy, count: int, draw: float) -> int:

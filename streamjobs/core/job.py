@@ -39,6 +39,8 @@ class Meta(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     failures: int = msgspec.field(name="f", default=0)
     crashes: int = msgspec.field(name="c", default=0)
     """Starts of earlier entries of this job that were never settled."""
+    process_crashes: int = msgspec.field(name="pc", default=0)
+    """Starts that ended with the death of a process in which nothing else ran."""
     snoozes: int = msgspec.field(name="s", default=0)
     rate_waits: int = msgspec.field(name="r", default=0)
     parks: int = msgspec.field(name="p", default=0)
@@ -58,6 +60,11 @@ class Meta(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_field
     """The id of the dead job that began anew as this one."""
     idempotency_key: str = msgspec.field(name="ik", default="")
     """Where it is not the job's own id."""
+
+    @property
+    def starts(self) -> int:
+        """Starts of former entries that count."""
+        return self.failures + self.crashes + self.process_crashes
 
     @property
     def held_key(self) -> str:
@@ -125,13 +132,13 @@ class Claim(msgspec.Struct, gc=False):
     """Monotonic seconds at which the lease began or was last renewed."""
 
 
-class Returned(msgspec.Struct, frozen=True, gc=False):
+class Returned(msgspec.Struct, frozen=True, gc=False, tag=True):
     """The handler returned."""
 
     value: object = None
 
 
-class Raised(msgspec.Struct, frozen=True):
+class Raised(msgspec.Struct, frozen=True, tag=True):
     """The handler raised; `permanent`, `uncharged` and `after_ms` are what its exception asks for."""
 
     error: str
@@ -147,13 +154,13 @@ class TimedOut(msgspec.Struct, frozen=True):
     timeout_ms: int
 
 
-class Snoozed(msgspec.Struct, frozen=True):
+class Snoozed(msgspec.Struct, frozen=True, tag=True):
     """The handler asked to run again later."""
 
     delay_ms: int
 
 
-class Cancelled(msgspec.Struct, frozen=True):
+class Cancelled(msgspec.Struct, frozen=True, tag=True):
     """The handler ended its job as cancelled."""
 
     reason: str
@@ -161,6 +168,12 @@ class Cancelled(msgspec.Struct, frozen=True):
 
 class Interrupted(msgspec.Struct, frozen=True):
     """The worker stopped before the handler ended; not the job's fault."""
+
+
+class Crashed(msgspec.Struct, frozen=True):
+    """The process that ran this job, and no other, has died."""
+
+    error: str
 
 
 class Expired(msgspec.Struct, frozen=True):
@@ -173,13 +186,15 @@ class Unknown(msgspec.Struct, frozen=True):
     """This worker has no handler of that kind."""
 
 
-class Undecodable(msgspec.Struct, frozen=True):
+class Undecodable(msgspec.Struct, frozen=True, tag=True):
     """Fields, meta or arguments that no handler can be called with."""
 
     error: str
 
 
-Outcome: TypeAlias = Returned | Raised | TimedOut | Snoozed | Cancelled | Interrupted | Expired | Unknown | Undecodable
+Outcome: TypeAlias = (
+    Returned | Raised | TimedOut | Snoozed | Cancelled | Interrupted | Crashed | Expired | Unknown | Undecodable
+)
 
 
 class Complete(msgspec.Struct, frozen=True, gc=False):
@@ -189,11 +204,12 @@ class Complete(msgspec.Struct, frozen=True, gc=False):
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """Again after `delay_ms`; one failure is charged."""
+    """Again after `delay_ms`; one failure is charged, or what `why` names."""
 
     delay_ms: int
     error: str
     error_class: str
+    why: str = "failures"
 
 
 class Bury(msgspec.Struct, frozen=True):

@@ -21,6 +21,8 @@ WhenFull = Literal["raise", "wait"]
 
 DEFAULT_QUEUE = "default"
 MAX_RESULT_TTL_MS = 30 * 86_400_000
+MAX_BATCH_ITEMS = 10_000
+MAX_BATCH_WAIT_MS = 60_000
 
 
 class _Options(msgspec.Struct, frozen=True):
@@ -61,8 +63,8 @@ class JobOptions(_Options, frozen=True):
     for not at all. `dedupe`: how long a job keeps out others of its dedupe key, and which arguments
     make the key; None where only an enqueue that names a key has one. `rate`, `concurrency`: limits over
     all workers of a queue (docs/flow.md). `redact`: names of arguments whose values the command line does
-    not show (docs/security.md). `durability`: where a job must be before its enqueue returns
-    (docs/producers.md).
+    not show (docs/security.md). `process`: plain functions run in a process of their own (docs/handlers.md).
+    `durability`: where a job must be before its enqueue returns (docs/producers.md).
     """
 
     queue: str = DEFAULT_QUEUE
@@ -73,6 +75,7 @@ class JobOptions(_Options, frozen=True):
     rate: Rates = None
     concurrency: Concurrencies = None
     redact: Sequence[str] = ()
+    process: bool = False
     durability: str = durability.MEMORY
 
     def __post_init__(self) -> None:
@@ -98,6 +101,44 @@ class JobOptions(_Options, frozen=True):
     def limits(self) -> tuple[Limit, ...]:
         """All limits of the kind."""
         return limits(self.rate, self.concurrency)
+
+
+class Batch(_Options, frozen=True):
+    """How jobs are gathered for a handler that takes a list of them (docs/batch.md).
+
+    `max_items`: at most so many at once, 1 to 10,000; never more than a worker's `concurrency`, for each takes
+    a slot. `max_wait`: seconds, 0 to 60, for which the first of them waits for others; with 0, for those that were
+    fetched together with it.
+    """
+
+    max_items: int
+    max_wait: float | timedelta = 0.05
+
+    def __post_init__(self) -> None:
+        items = self.max_items
+        if isinstance(items, bool) or not isinstance(items, int) or not 1 <= items <= MAX_BATCH_ITEMS:
+            raise InvalidOption(f"max_items={items!r:.80}: use 1 to {MAX_BATCH_ITEMS}")
+        _ = self.max_wait_s
+
+    @property
+    def max_wait_s(self) -> float:
+        """Seconds for which the first waits for others."""
+        return names.milliseconds(self.max_wait, "max_wait", low_ms=0, high_ms=MAX_BATCH_WAIT_MS) / 1000
+
+
+class JobKeywords(TypedDict, total=False):
+    """The options of a kind as keywords; see `StreamJobs.job`."""
+
+    queue: str | None
+    timeout: float | timedelta | None
+    retry: Retry | None
+    result_ttl: float | timedelta | None
+    dedupe: Dedupe | None
+    rate: Rates
+    concurrency: Concurrencies
+    redact: Sequence[str] | None
+    process: bool | None
+    durability: str | None
 
 
 def result_ttl_ms(value: float | timedelta) -> int:
@@ -259,6 +300,11 @@ class CronOptions(_Options, frozen=True):
         return names.milliseconds(self.jitter, "jitter", low_ms=0, high_ms=86_400_000)
 
 
+def _check_number(value: int, name: str, high: int) -> None:
+    if not 1 <= value <= high:
+        raise InvalidOption(f"{name}={value!r}: use 1 to {high}")
+
+
 def _check_headers(headers: Any) -> None:
     if not isinstance(headers, dict) or not all(isinstance(part, str) for pair in headers.items() for part in pair):
         raise InvalidOption("headers: expected a dict of strings to strings")
@@ -279,6 +325,9 @@ class WorkerKeywords(TypedDict, total=False):
     grace: float | timedelta
     read_ahead: float | timedelta
     block: float | timedelta
+    pool: int | None
+    max_jobs_per_process: int
+    max_process_bytes: int | None
     burst: bool
     strict: bool
     allow_eviction: bool
@@ -298,6 +347,12 @@ class WorkerOptions(_Options, frozen=True):
     read_ahead: float | timedelta = 0.1
     """Work worth at most this long is fetched beyond the free slots."""
     block: float | timedelta = 5.0
+    pool: int | None = None
+    """Processes at most for handlers with `process=True`; default one for each CPU."""
+    max_jobs_per_process: int = 1000
+    """After so many jobs a process is replaced."""
+    max_process_bytes: int | None = None
+    """One that holds more memory than this behind a job is replaced; None for no limit."""
     burst: bool = False
     """End when nothing waits, runs or retries."""
     strict: bool = False
@@ -311,8 +366,12 @@ class WorkerOptions(_Options, frozen=True):
     """Serve `/metrics` for Prometheus likewise; it may be the same place."""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.concurrency <= 100_000:
-            raise InvalidOption(f"concurrency={self.concurrency!r}: use 1 to 100000")
+        _check_number(self.concurrency, "concurrency", 100_000)
+        if self.pool is not None:
+            _check_number(self.pool, "pool", 1024)
+        _check_number(self.max_jobs_per_process, "max_jobs_per_process", 1_000_000_000)
+        if self.max_process_bytes is not None:
+            _check_number(self.max_process_bytes, "max_process_bytes", 1 << 50)
         for name, low_ms, high_ms in (
             ("lease", 100, 86_400_000),
             ("sweep", 10, 3_600_000),

@@ -10,10 +10,11 @@ from streamjobs.core import redact
 from streamjobs.core.codec import Signature
 from streamjobs.core.cron import Cron
 from streamjobs.core.errors import InvalidOption, UnknownKind
+from streamjobs.core.items import ItemSignature
 from streamjobs.core.limits import Bound, Limit
 from streamjobs.core.meter import Meter
 from streamjobs.core.names import check_kind
-from streamjobs.core.options import JobOptions
+from streamjobs.core.options import Batch, JobOptions
 from streamjobs.core.thresholds import Thresholds
 
 
@@ -28,6 +29,13 @@ class Handler(msgspec.Struct, frozen=True, eq=False):
     timeout_s: float | None
     limits: tuple[Limit, ...] = ()
     known: bool = True
+    batch: Batch | None = None
+    """Where the function takes a list of jobs: how they are gathered."""
+
+    @property
+    def ends_when_cancelled(self) -> bool:
+        """Whether its run can be ended: a thread goes on."""
+        return self.is_async or self.options.process
 
 
 class Registry:
@@ -45,8 +53,16 @@ class Registry:
         self.thresholds: dict[str, Thresholds] = {}
         """By queue, from when on it is degraded or critical, where the code says so."""
 
-    def add(self, function: Callable[..., Any], name: str, options: JobOptions, *, context: type) -> Handler:
-        """Register `function` under `name`.
+    def add(
+        self,
+        function: Callable[..., Any],
+        name: str,
+        options: JobOptions,
+        *,
+        context: type,
+        batch: Batch | None = None,
+    ) -> Handler:
+        """Register `function` under `name`; with `batch` it takes a list, and each job is one item of it.
 
         Raises:
             InvalidOption: the name is taken, or the function cannot be a handler.
@@ -58,13 +74,19 @@ class Registry:
             raise InvalidOption(f"kind {name!r} is registered already: give one of the two another name=")
         if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
             raise InvalidOption(f"kind {name!r}: a generator cannot be a handler; return a value instead")
-        signature = Signature(function, context=context, kind=name)
+        if not isinstance(batch, Batch | None):
+            raise InvalidOption(f"kind {name!r}: batch={batch!r:.80}: expected streamjobs.Batch(...)")
+        signature = (ItemSignature if batch else Signature)(function, context=context, kind=name)
         if options.dedupe is not None:
             options.dedupe.check(signature.names, name)
             redact.check_key(options.redact, options.dedupe, name)
         redact.check_arguments(options.redact, signature.names, name)
         # A plain decorator around an async handler leaves a plain function that returns a coroutine.
         is_async = any(map(inspect.iscoroutinefunction, (function, inspect.unwrap(function))))
+        if batch is not None and options.process:
+            raise InvalidOption(f"kind {name!r}: batch= and process=True: give one of the two")
+        if is_async and options.process:
+            raise InvalidOption(f"kind {name!r}: process=True is for plain functions; this one is async: write `def`")
         for limit in options.limits:
             if limit.key is not None and limit.key not in signature.names:
                 known = ", ".join(signature.names) or "none at all"
@@ -73,7 +95,7 @@ class Registry:
                 raise InvalidOption(
                     f"kind {name!r}: key={limit.key!r:.80} is redacted and would stand in the lane's name"
                 )
-        handler = Handler(name, function, signature, options, is_async, options.timeout_s, options.limits)
+        handler = Handler(name, function, signature, options, is_async, options.timeout_s, options.limits, batch=batch)
         self._handlers[name] = handler
         if options.redact:
             self.secrets[name] = tuple(options.redact)

@@ -55,7 +55,8 @@ class Retry(msgspec.Struct, frozen=True):
 
     A job that only fails starts exactly `max_attempts` times and is then dead (`exhausted`). A job
     whose starts end in the death of their process is dead (`crash_limit`) after `max_crashes` of
-    them; fewer than 3 are refused, since the first two may be a neighbour's fault. An exception of
+    them; fewer than 3 are refused, since the first two may be a neighbour's fault. (Those of `process=True`
+    handlers, which have no neighbours, are counted apart, up to the same number.) An exception of
     a type in `permanent` makes the job dead at once.
     """
 

@@ -1,4 +1,6 @@
-"""Numbers, sizes and spans of time as people read them. Pure."""
+"""Numbers, sizes, spans of time and ends of processes as people read them. Pure."""
+
+from signal import Signals
 
 
 def count(number: int) -> str:
@@ -19,6 +21,11 @@ def short(number: int) -> str:
 def plural(number: int, noun: str) -> str:
     """Return `1 job`, `12,418 jobs`."""
     return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def how_ended(code: int) -> str:
+    """Return how a process ended: by its exit code, or minus the signal that killed it."""
+    return f"was killed by {Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
 def size(count_bytes: int) -> str:

@@ -127,7 +127,7 @@ def status(keys: QueueKeys, local: str, fields: Mapping[str, bytes]) -> JobStatu
         keys.queue,
         State(found),
         kind=text(fields, "kind"),
-        attempt=1 + meta.failures + meta.crashes + _crashes(found, deliveries, int(fields.get("marks", b"0"))),
+        attempt=1 + meta.starts + _crashes(found, deliveries, int(fields.get("marks", b"0"))),
         retrying=fields.get("retrying") == b"1",
         due_ms=milliseconds(fields.get("due_ms", b"0")),
         worker=text(fields, "consumer") if found == "running" else "",

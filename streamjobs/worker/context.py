@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, Generic, TypeVar, overload
 
 from streamjobs.core.errors import UsageError
+from streamjobs.core.names import milliseconds
 from streamjobs.core.registry import Handler
 from streamjobs.worker.execution import Execution
 from streamjobs.worker.once import KEEP, Guard, IfUnsure, Once
@@ -15,6 +17,8 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 current: ContextVar[Execution | None] = ContextVar("streamjobs_current", default=None)
+
+MAX_EXTENSION_MS = 24 * 3_600_000
 
 
 class Context(Generic[S]):
@@ -157,19 +161,58 @@ class Context(Generic[S]):
         """
         return Once(self._execution, Guard.of(key, self._execution.local_id, type, first, if_unsure, keep))
 
+    def extend(self, seconds: float | timedelta) -> None:
+        """Move this run's deadline to so many seconds from now, later or sooner: as often as the work shows how long it
+        takes. In a batch it is the deadline of all.
+
+        A kind without timeout has no deadline, and gets none. From any thread. An async handler is cancelled at its
+        deadline, and then it is too late; a plain function that is past its own may still have another, until its
+        worker gives it up `grace` seconds later.
+
+        Args:
+            seconds: from now; 1 ms to 24 h.
+
+        Raises:
+            InvalidOption: not such a time.
+            UsageError: its kind has `process=True`: what is killed at its deadline cannot move it.
+        """
+        if self._handler.options.process:
+            raise UsageError("extend: a process=True handler is killed at its timeout; give its kind a longer one")
+        self._execution.extend(milliseconds(seconds, "seconds", high_ms=MAX_EXTENSION_MS) / 1000)
+
     @property
     def log(self) -> "logging.LoggerAdapter[logging.Logger]":
         """A logger whose records carry the job's id, kind, queue and attempt."""
         return logging.LoggerAdapter(logging.getLogger(f"streamjobs.job.{self.kind}"), self._execution.log_fields)
 
 
+class BatchContext(Generic[S]):
+    """The run of several jobs by one call. `BatchContext[State]` types `state`, what the app's lifespan yielded.
+
+    A first parameter with this annotation is filled by the worker, for kinds with `batch`.
+    """
+
+    def __init__(self, executions: Sequence[Execution]) -> None:
+        self.jobs: list[Context[S]] = [Context(one) for one in executions]
+        """The context of each job, in the order of the items."""
+
+    @property
+    def state(self) -> S:
+        """What the app's lifespan yielded; None without one."""
+        return self.jobs[0].state
+
+    def extend(self, seconds: float | timedelta) -> None:
+        """Move the deadline of the run, which is that of all its jobs; see `Context.extend`."""
+        self.jobs[0].extend(seconds)
+
+
 def current_job() -> Context[Any]:
     """Return the context of the job that this code runs for.
 
     Raises:
-        UsageError: this code does not run for a job.
+        UsageError: this code does not run for a job, or for several at once.
     """
     execution = current.get()
     if execution is None:
-        raise UsageError("current_job(): no job runs here; call it from what a handler calls")
+        raise UsageError("current_job(): no job runs here; call it from what the handler of one job calls")
     return Context(execution)

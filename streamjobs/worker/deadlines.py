@@ -35,7 +35,6 @@ class Deadlines:
     def _overdue(self, execution: Execution, late_s: float) -> None:
         if execution.ending is Ending.NONE:
             execution.ending = Ending.DEADLINE
-            if execution.handler and execution.handler.is_async and execution.task:
-                execution.task.cancel()
+            execution.cancel()
         elif execution.ending is Ending.DEADLINE and late_s >= self._grace_s:
             self._runner.abandon(execution)

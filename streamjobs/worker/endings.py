@@ -68,9 +68,7 @@ def postponement(execution: Execution, decision: Retry | Snooze, consumer: str, 
     changes: dict[str, Any] = {"id": execution.local_id, "crashes": execution.crashes}
     if isinstance(decision, Retry):
         failed = Attempt(now_ms, execution.attempt, clean(decision.error), decision.error_class, consumer)
-        changes["failures"] = meta.failures + 1
-    else:
-        changes[decision.why] = getattr(meta, decision.why) + 1
+    changes[decision.why] = getattr(meta, decision.why) + 1
     changes["history"] = _history(execution, failed)
     new = codec.encode_meta(msgspec.structs.replace(meta, **changes))
     return Postponement(ending(execution, b""), decision.delay_ms, new)

@@ -3,20 +3,20 @@
 import asyncio
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, TypeAlias
+from time import monotonic
+from typing import Any
 
 import msgspec
 
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.sync import SyncExecutor
 from streamjobs.core import job
+from streamjobs.core.codec import Arguments
 from streamjobs.core.job import FRESH, Claim, Meta
 from streamjobs.core.limits import Limit, Plan, plan
 from streamjobs.core.registry import Handler
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.protocol.leases import SWEEP_BEGIN
-
-Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class Ending(Enum):
@@ -58,6 +58,8 @@ class WorkerQueue:
         """Limits that were set at run time, by base."""
         self.limited = b""
         """How often those had been changed when they were read."""
+        self.metered_until = 0.0
+        """Monotonic seconds. Until then no more is asked of it than there are free processes: its jobs need them."""
         self.crowd = 0
         """How many waited in the lanes of the whole queue when the server was last asked."""
         self.plans: dict[str, Plan] = {}
@@ -127,7 +129,11 @@ class Execution(msgspec.Struct, eq=False):
     """How long its handler ran, once that has ended or was abandoned."""
     deadline: float | None = None
     """Monotonic seconds; None for no timeout."""
+    extended: bool = False
+    """Whether its run has moved that."""
     task: asyncio.Task[None] | None = None
+    beside: "Sequence[Execution]" = ()
+    """Those that the same call of its handler runs, itself included; none where it has one of its own."""
     ending: Ending = Ending.NONE
     settling: bool = False
     """A decision is being written: what the server says of its lease no longer matters."""
@@ -173,7 +179,7 @@ class Execution(msgspec.Struct, eq=False):
 
     @property
     def attempt(self) -> int:
-        return 1 + self.meta.failures + self.crashes
+        return 1 + self.meta.failures + self.meta.process_crashes + self.crashes
 
     @property
     def expires_ms(self) -> int:
@@ -183,6 +189,10 @@ class Execution(msgspec.Struct, eq=False):
     def expired(self, now_ms: int) -> bool:
         """Say whether it is too late to start it at all. Later attempts are the retry policy's: they always start."""
         return 0 < self.expires_ms <= now_ms and self.attempt == 1
+
+    def lapsed(self, now: float) -> bool:
+        """Say whether its lease may have ended by `now`, in monotonic seconds."""
+        return now - self.claim.claimed_at > self.queue.lease_ms / 1000
 
     def find_lanes(self) -> bool:
         """Note its arguments and the lanes of the limits that hold for it; False where none do.
@@ -195,15 +205,28 @@ class Execution(msgspec.Struct, eq=False):
         if not plan.bases:
             return False
         signature = self.handler.signature
-        self.arguments = positional, named = signature.decode(self.claim.body)
-        at = signature.positional
-        self.lanes = plan.lanes(lambda name: named[name] if name in named else positional[at.index(name)])
+        self.arguments = arguments = signature.decode(self.claim.body)
+        self.lanes = plan.lanes(lambda name: signature.value(arguments, name))
         return True
 
     @property
     def runs(self) -> bool:
         """Whether its handler was started and nothing has been decided yet."""
         return self.task is not None and not self.settling
+
+    def cancel(self) -> None:
+        """Cancel its handler, if that can be; one that runs several jobs only once none of them needs it."""
+        # Mostly they are told in order: the last of them is the quickest to say no.
+        needed = any(one.ending is Ending.NONE for one in reversed(self.beside))
+        if self.task and self.handler and self.handler.ends_when_cancelled and not needed:
+            # Not at once: a task that is cancelled before its first step ends without a word.
+            self.task.get_loop().call_soon(self.task.cancel)
+
+    def extend(self, seconds: float) -> None:
+        """Move the deadline of its run, if it has one, to so many seconds from now. Of any thread."""
+        for one in self.beside or (self,):
+            if one.deadline is not None:
+                one.deadline, one.extended = monotonic() + seconds, True
 
     @property
     def slots(self) -> list[str]:

@@ -18,7 +18,7 @@ from streamjobs.protocol.calls import Command, Request
 from streamjobs.protocol.intake import MAX_BATCH_JOBS
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.order import Order, Shares, Strict
-from streamjobs.worker.run import Runner
+from streamjobs.worker.run import METERED_S, Runner
 from streamjobs.worker.service import until
 from streamjobs.worker.start import Starter
 from streamjobs.worker.station import Station
@@ -83,7 +83,12 @@ class Fetcher:
     @property
     def fresh(self) -> list[WorkerQueue]:
         """The queues whose fresh entries are read here now."""
-        return [queue for queue in self._queues if queue.crowd <= CROWD]
+        return [queue for queue in self._open if queue.crowd <= CROWD]
+
+    @property
+    def _open(self) -> list[WorkerQueue]:
+        """The queues whose jobs could start: not those that need processes while all are taken."""
+        return [queue for queue in self._queues if self._starter.fitting(queue, 1)]
 
     async def tick(self) -> float:
         """Claim once; waits for a free slot first, and on the server for work."""
@@ -144,7 +149,8 @@ class Fetcher:
         wanted = self._wanted()
         if wanted <= 0:
             self._starter.room.clear()
-            await self._starter.room.wait()
+            # Whether a queue's jobs still need processes shows only when some are read.
+            await until(self._starter.room, METERED_S)
             wanted = self._wanted()
         return wanted
 
@@ -155,14 +161,14 @@ class Fetcher:
         # Read-ahead would take each slot that comes free, and old claims never had their turn.
         ahead = 0 if self._urgent() else min(MAX_BATCH_JOBS, int(self._rate * self._read_ahead_s))
         wanted = min(MAX_BATCH_JOBS, free + ahead)
-        if self._starter.stopping or wanted <= 0:
+        if self._starter.stopping or wanted <= 0 or not self._open:
             return 0
         return wanted if free > 0 or wanted >= ahead // 2 else 0
 
     def _urgent(self) -> bool:
         """Say whether a sweep is due, or something was given back: both go before fresh entries."""
         now = monotonic()
-        return any(queue.rung or now >= queue.next_sweep for queue in self._queues)
+        return any(queue.rung or now >= queue.next_sweep for queue in self._open)
 
     def _measure(self) -> None:
         now = monotonic()
@@ -189,6 +195,7 @@ class Fetcher:
     async def _read_each(self, wanted: Sequence[tuple[WorkerQueue, int]]) -> list[int]:
         sent_at = monotonic()
         queues = [queue for queue, _ in wanted]
+        wanted = [(queue, max(1, self._starter.fitting(queue, most))) for queue, most in wanted]
         reads = [leases.read([queue.keys.stream], self._consumer, most, None) for queue, most in wanted]
         replies = await self._read_all(self._executor, reads, queues)
         came = []
@@ -213,7 +220,7 @@ class Fetcher:
         return replies[: len(reads)]
 
     async def _uncrowded(self) -> list[WorkerQueue]:
-        crowded = [queue for queue in self._queues if queue.crowd > CROWD]
+        crowded = [queue for queue in self._open if queue.crowd > CROWD]
         if crowded and monotonic() >= self._ask_at:
             self._ask_at = monotonic() + ASK_S
             for queue in crowded:
@@ -229,7 +236,7 @@ class Fetcher:
         # There is nothing to read: a burst may ask what is left, which may all be paused.
         self.idle = True
         self._nudged.clear()
-        if not any(queue.rung for queue in self._queues):
+        if not any(queue.rung for queue in self._open):
             await until(self._nudged, min(ASK_S, max(0.0, self._ask_at - monotonic())))
 
     async def _read(self, queues: list[WorkerQueue], room: int) -> None:
@@ -237,7 +244,7 @@ class Fetcher:
         # Each queue has its turn to be first: a server may serve only the first one that has work.
         self._turn = (self._turn + 1) % len(streams)
         streams = streams[self._turn :] + streams[: self._turn]
-        count = max(1, room // len(streams))
+        count = max(1, min(self._starter.fitting(queue, room // len(streams)) for queue in queues))
         self._reads += 1
         self._blocked = True
         sent_at = monotonic()
@@ -265,15 +272,16 @@ class Fetcher:
 
     def _block(self) -> int | None:
         """Return how long to wait on the server: to the next sweep, or not at all with claims to start or take."""
-        if self._starter.waiting or any(queue.rung for queue in self._queues):
+        queues = self._open
+        if self._starter.waiting or any(queue.rung for queue in queues):
             return None
-        until_s = min(queue.next_sweep for queue in self._queues) - monotonic()
-        if any(queue.crowd > CROWD for queue in self._queues):
+        until_s = min((queue.next_sweep for queue in queues), default=0.0) - monotonic()
+        if len(queues) < len(self._queues) or any(queue.crowd > CROWD for queue in queues):
             until_s = min(until_s, ASK_S)
         return max(1, min(self._block_ms, int(until_s * 1000)))
 
     async def _take_and_sweep(self, queue: WorkerQueue) -> None:
-        free = self._starter.free()
+        free = self._starter.free(queue)
         if queue.rung and free > 0:
             queue.rung = False
             taken = await self._ask(self._executor, leases.take(queue.keys, self._consumer, free, monotonic()))
@@ -287,7 +295,7 @@ class Fetcher:
 
     async def _sweep(self, queue: WorkerQueue) -> None:
         """Follow the cursor to the end while slots are free; keep it otherwise."""
-        while (free := self._starter.free()) > 0:
+        while (free := self._starter.free(queue)) > 0:
             most = min(free, leases.RECLAIM_MOST)
             now = monotonic()
             reclaim = leases.reclaim(queue.keys, self._consumer, queue.lease_ms, queue.cursor, most, now)

@@ -4,29 +4,34 @@ import asyncio
 import traceback
 
 from streamjobs.core.classify import Rule, classify
-from streamjobs.core.errors import Cancel, Permanent, RateLimited, Snooze, Temporary
+from streamjobs.core.errors import Cancel, Permanent, RateLimited, Snooze, Temporary, UsageError
 from streamjobs.core.job import Cancelled, Interrupted, Outcome, Raised, Snoozed, TimedOut
 from streamjobs.core.names import milliseconds
 from streamjobs.worker.execution import Ending, Execution
 
 
 def of_error(execution: Execution, error: BaseException, rules: tuple[Rule, ...]) -> Outcome:
-    """Return the outcome of a handler that raised `error`."""
+    """Return the outcome of a handler that raised `error`, or was ended."""
+    if isinstance(error, asyncio.CancelledError) and execution.ending is not Ending.NONE:
+        return timed_out(execution) if execution.ending is Ending.DEADLINE else Interrupted()
+    return raised(execution, error, rules)
+
+
+def raised(execution: Execution, error: BaseException, rules: tuple[Rule, ...]) -> Raised | Snoozed | Cancelled:
+    """Return what a handler asks for by raising `error`."""
     try:
-        return _of_error(execution, error, rules)
+        return _raised(execution, error, rules)
     except Exception as problem:
         # A wrong delay, or a rule of the app that fails: neither may cost the worker a slot.
         return Raised(f"{text(error)} (and {text(problem)})", "bug")
 
 
-def _of_error(execution: Execution, error: BaseException, rules: tuple[Rule, ...]) -> Outcome:
-    if isinstance(error, asyncio.CancelledError) and execution.ending is not Ending.NONE:
-        return timed_out(execution) if execution.ending is Ending.DEADLINE else Interrupted()
+def _raised(execution: Execution, error: BaseException, rules: tuple[Rule, ...]) -> Raised | Snoozed | Cancelled:
     match error:
         case Snooze():
             return Snoozed(_delay_ms(error.seconds))
         case Cancel():
-            return Cancelled(_valid(str(error)))
+            return Cancelled(valid(str(error)))
         case RateLimited():
             return Raised(text(error), "rate_limited", uncharged=True, after_ms=_after_ms(error.after))
     cause = error.__cause__ if isinstance(error, Temporary | Permanent) and error.__cause__ else error
@@ -39,26 +44,33 @@ def _of_error(execution: Execution, error: BaseException, rules: tuple[Rule, ...
     )
 
 
+def unkeepable(error: UsageError) -> Raised:
+    """Return the outcome of a handler whose value has no form in which it can be kept."""
+    return Raised(f"the result cannot be kept: {error}", "bug", permanent=True)
+
+
 def timed_out(execution: Execution) -> TimedOut:
     """Return the outcome of a handler that was still running at its deadline."""
     timeout_s = execution.handler.timeout_s if execution.handler else None
+    if execution.extended and execution.deadline:
+        timeout_s = execution.deadline - execution.started
     return TimedOut(round((timeout_s or 0) * 1000))
 
 
 def text(error: BaseException) -> str:
     """Return type and text of an error, even where its own text fails: it must not take the worker along."""
     try:
-        return _valid(f"{type(error).__name__}: {error}")
+        return valid(f"{type(error).__name__}: {error}")
     except Exception:
         return type(error).__name__
 
 
 def trace(error: BaseException) -> str:
     """Return the traceback of an error, as it can be logged."""
-    return _valid("".join(traceback.format_exception(error)))
+    return valid("".join(traceback.format_exception(error)))
 
 
-def _valid(text: str) -> str:
+def valid(text: str) -> str:
     """Return a text that any log and any encoder takes: a lone surrogate becomes its escape."""
     return text.encode("utf-8", "backslashreplace").decode()
 

@@ -15,18 +15,22 @@ from streamjobs.core.classify import Rule
 from streamjobs.core.codec import DecodeFailed, decode_meta
 from streamjobs.core.decide import decide
 from streamjobs.core.errors import UsageError
-from streamjobs.core.job import FRESH, Bury, Decision, Expired, Outcome, Raised, Retry, Returned, Undecodable, Unknown
+from streamjobs.core.job import FRESH, Bury, Decision, Expired, Outcome, Retry, Returned, Undecodable, Unknown
 from streamjobs.core.limits import Concurrency
 from streamjobs.core.registry import Handler, stranger
 from streamjobs.core.retry import Retry as Policy
-from streamjobs.worker import context, outcomes
+from streamjobs.worker import batch, context, outcomes
 from streamjobs.worker.clock import ServerClock
-from streamjobs.worker.execution import Access, Ending, Execution
+from streamjobs.worker.execution import Access, Ending, Execution, WorkerQueue
+from streamjobs.worker.pool import Pool
 from streamjobs.worker.settle import Settler
 from streamjobs.worker.spans import ProcessSpans
 from streamjobs.worker.threads import Threads
 
 log = logging.getLogger("streamjobs.worker")
+
+METERED_S = 10.0
+"""For so long after a job of a queue that needs a process, no more is asked of it than there are free processes."""
 
 _POLICY = Policy()
 
@@ -42,10 +46,13 @@ class Runner:
         self._rules = rules
         self._settler = settler
         self._random = random
-        self._threads = Threads()
+        self.gatherer = batch.Gatherer(settler, self._start_batch, self._leave)
         self._loop = asyncio.get_running_loop()
+        self._threads = Threads(self._loop)
         self.state: Any = None
         self.access: Access | None = None
+        self.pool: Pool | None = None
+        """Where handlers with `process=True` run."""
         self.spans: ProcessSpans | None = None
         """None where nobody traces."""
         self.running = 0
@@ -80,19 +87,25 @@ class Runner:
             return self.refuse(execution, Expired(execution.expires_ms))
         return handler.known or self.refuse(execution, Unknown())
 
-    def start(self, execution: Execution) -> None:
-        """Start the handler in a task of its own."""
+    def start(self, execution: Execution, *, alone: bool = False) -> None:
+        """Start the handler in a task of its own; one that takes a list once others have come, or `alone`."""
         handler = execution.handler
         assert handler is not None
+        if handler.options.process:
+            self._start_in_process(execution)
+            return
         try:
             args, kwargs = execution.arguments or handler.signature.decode(execution.claim.body)
         except DecodeFailed as error:
             self.refuse(execution, Undecodable(str(error)))
             return
         execution.state, execution.access = self.state, self.access
+        self.running += 1
+        if handler.batch is not None:
+            self.gatherer.join(execution, args[0], handler.batch, alone=alone)
+            return
         if handler.signature.wants_context:
             args = (context.Context(execution), *args)
-        self.running += 1
         execution.started = started = monotonic()
         if handler.timeout_s is not None:
             execution.deadline = started + handler.timeout_s
@@ -100,6 +113,42 @@ class Runner:
         execution.task = asyncio.Task(
             self._run(execution, handler, args, kwargs), loop=self._loop, name="streamjobs-job"
         )
+
+    def _start_in_process(self, execution: Execution) -> None:
+        """Start the handler in a process; with none free, give the claim to a worker that may have one."""
+        pool = self.pool
+        assert pool is not None
+        execution.queue.metered_until = monotonic() + METERED_S
+        if pool.free <= 0:
+            self._settler.release(execution)
+            return
+        pool.reserve()
+        self.running += 1
+        execution.started = monotonic()
+        execution.task = asyncio.create_task(self._run_in_process(execution, pool), name="streamjobs-job")
+
+    async def _run_in_process(self, execution: Execution, pool: Pool) -> None:
+        context.current.set(execution)
+        if self.spans is not None:
+            self.spans.begin(execution)
+        try:
+            failpoints.failpoint("worker.before_handler")
+            outcome = await pool.run(execution)
+            failpoints.failpoint("worker.after_handler")
+        except BaseException as error:
+            outcome = outcomes.of_error(execution, error, self._rules)
+        pool.vacate()
+        self._ended(execution, outcome)
+
+    def processes_for(self, queue: WorkerQueue) -> int | None:
+        """Return how many jobs of a queue find a process; None where they have needed none of late."""
+        if self.pool is None or not queue.metered_until:
+            return None
+        free = self.pool.free
+        if monotonic() < queue.metered_until:
+            return free
+        # While all are taken, one job is enough to learn whether the queue still needs them.
+        return None if free > 0 else 1
 
     async def _run(self, execution: Execution, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         context.current.set(execution)
@@ -112,9 +161,6 @@ class Runner:
                 value = await handler.function(*args, **kwargs)
             else:
                 value = await self._in_thread(handler.function, args, kwargs)
-                if inspect.isawaitable(value):
-                    # Async behind a plain wrapper: unawaited it would count as done without having run.
-                    value = await value
             if failpoints.armed:
                 failpoints.failpoint("worker.after_handler")
         except BaseException as error:
@@ -124,10 +170,49 @@ class Runner:
         else:
             self._ended(execution, Returned(value))
 
-    def _in_thread(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> "asyncio.Future[Any]":
-        return self._threads.submit(contextvars.copy_context(), lambda: function(*args, **kwargs))
+    async def _in_thread(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        value = await self._threads.submit(contextvars.copy_context(), lambda: function(*args, **kwargs))
+        if inspect.isawaitable(value):
+            # Async behind a plain wrapper: unawaited it would count as done without having run.
+            value = await value
+        return value
+
+    def _start_batch(self, executions: list[Execution], items: list[Any]) -> None:
+        """Start one handler for all of these, in one task."""
+        handler = executions[0].handler
+        assert handler is not None
+        args = (context.BatchContext[Any](executions), items) if handler.signature.wants_context else (items,)
+        task = self._loop.create_task(self._run_batch(executions, handler, args), name="streamjobs-batch")
+        started = monotonic()
+        for execution in executions:
+            execution.task, execution.beside, execution.started = task, executions, started
+            if handler.timeout_s is not None:
+                execution.deadline = started + handler.timeout_s
+
+    async def _run_batch(self, executions: list[Execution], handler: Handler, args: tuple[Any, ...]) -> None:
+        # Not that of a job whose end made room for these.
+        context.current.set(None)
+        if self.spans is not None:
+            self.spans.begin_batch(executions)
+        try:
+            failpoints.failpoint("worker.before_handler")
+            if handler.is_async:
+                value = await handler.function(*args)
+            else:
+                value = await self._in_thread(handler.function, args, {})
+            failpoints.failpoint("worker.after_handler")
+        except BaseException as error:
+            ends = batch.failures(executions, error, self._rules)
+        else:
+            ends = batch.outcomes_of(executions, value, self._rules)
+        for execution, outcome in zip(executions, ends, strict=True):
+            execution.beside = ()
+            self._ended(execution, outcome)
+
+    def _leave(self) -> None:
+        """Take note that a job leaves its slot without having run."""
+        self.running -= 1
+        self.on_end()
 
     def _ended(self, execution: Execution, outcome: Outcome) -> None:
         # The task's context holds the execution: with this the pair is freed at once, not by the collector.
@@ -164,7 +249,7 @@ class Runner:
             kept = outcome.value if meta.result_ttl_ms else None
             self._settler.decided(execution, self._decision(execution, Returned(kept)))
         except UsageError as error:
-            self._decide(execution, Raised(f"the result cannot be kept: {error}", "bug", permanent=True))
+            self._decide(execution, outcomes.unkeepable(error))
 
     def _decide(self, execution: Execution, outcome: Outcome) -> None:
         decision = self._decision(execution, outcome)
@@ -203,9 +288,11 @@ class Runner:
         self._settler.decided(execution, decision)
         self.on_end()
 
-    def close(self) -> None:
-        """End the threads that are idle."""
+    async def close(self) -> None:
+        """End the threads that are idle, and every process."""
         self._threads.close(0.5)
+        if self.pool is not None:
+            await self.pool.close()
 
     def _report(self, execution: Execution, decision: Decision) -> None:
         if isinstance(decision, Bury):

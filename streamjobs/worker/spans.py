@@ -1,5 +1,6 @@
 """One span for each run of a job, linked to the one in which it was enqueued; after the conventions for messaging."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from streamjobs.core import tracing
@@ -27,12 +28,28 @@ class ProcessSpans:
         """Start the span of a run; in the task of the run, whose context ends with it."""
         try:
             self._begin(execution)
+            self._enter(execution.span)
         except Exception as error:
             self._fails(error)
 
-    def _begin(self, execution: Execution) -> None:
+    def begin_batch(self, executions: Sequence[Execution]) -> None:
+        """Start a span for each of the jobs that one run takes; none of them is current."""
+        try:
+            for execution in executions:
+                self._begin(execution)
+            self._enter(None)
+        except Exception as error:
+            self._fails(error)
+
+    def _enter(self, span: "Span | None") -> None:
         from opentelemetry.context import Context, attach
-        from opentelemetry.trace import Link, SpanKind, set_span_in_context
+        from opentelemetry.trace import set_span_in_context
+
+        attach(Context() if span is None else set_span_in_context(span, Context()))
+
+    def _begin(self, execution: Execution) -> None:
+        from opentelemetry.context import Context
+        from opentelemetry.trace import Link, SpanKind
 
         queue, meta = execution.queue.keys.queue, execution.meta
         sender = tracing.span_context(meta.traceparent) if meta.traceparent else None
@@ -55,7 +72,6 @@ class ProcessSpans:
                 "streamjobs.attempt": execution.attempt,
             },
         )
-        attach(set_span_in_context(execution.span, Context()))
 
     def end(self, execution: Execution, outcome: Outcome) -> None:
         """End the span of a run, if it has one that goes on."""

@@ -98,11 +98,18 @@ class Starter:
         """Whether nothing waits or runs here."""
         return not (self._ready or self._marking or self._lone or self._runner.running)
 
-    def free(self) -> int:
-        """Return how many more claims could start now."""
+    def free(self, queue: WorkerQueue | None = None) -> int:
+        """Return how many more claims could start now; those of a queue, where one is given."""
         if self._lone or self.stopping:
             return 0
-        return self._slots() - self._runner.running - self.waiting
+        free = self._slots() - self._runner.running - self.waiting
+        return free if queue is None else self.fitting(queue, free)
+
+    def fitting(self, queue: WorkerQueue, count: int) -> int:
+        """Return how many of so many jobs of a queue may find what they need beside a slot."""
+        processes = self._runner.processes_for(queue)
+        # Of those on their way to a start nobody knows yet what they need.
+        return count if processes is None else min(count, max(0, processes - self.waiting))
 
     def _slots(self) -> int:
         """Return the slots: those of handlers that do not end are replaced, but only once over.
@@ -152,13 +159,15 @@ class Starter:
             execution = ready.popleft()
             if execution.queue.holds(execution):
                 self._begin(execution, now)
+        if self._lone or runner.running >= most:
+            runner.gatherer.begin_all()
         self._send_starts()
         entrants, self._entrants = self._entrants, []
         for queue in dict.fromkeys(one.queue for one in entrants):
             self._spawn(self._enter(queue, [one for one in entrants if one.queue is queue]))
 
     def _begin(self, execution: Execution, now: float) -> None:
-        if _expired(execution, now):
+        if execution.lapsed(now):
             # This process was frozen: another may hold the job by now, and its handler must not start.
             self._settler.release(execution)
         elif execution.admitted or execution.handler or self._runner.prepare(execution, self._station.clock):
@@ -223,7 +232,7 @@ class Starter:
             elif not queue.holds(execution):
                 # Lost or cancelled meanwhile.
                 self._settler.vacate(execution)
-            elif self.stopping or _expired(execution, monotonic()):
+            elif self.stopping or execution.lapsed(monotonic()):
                 self._settler.release(execution)
             elif self._lone or self._runner.running >= self._slots():
                 self._ready.append(execution)
@@ -288,13 +297,13 @@ class Starter:
             if await self._marker.mark(execution) and await self._announced(execution):
                 said = "job %s runs alone: %s never ended"
                 log.warning(said, execution.job_id, plural(execution.crashes, "start"), extra=execution.log_fields)
-                self._runner.start(execution)
+                self._runner.start(execution, alone=True)
                 task = execution.task
-        elif not enough or self.stopping or _expired(execution, monotonic()):
+        elif not enough or self.stopping or execution.lapsed(monotonic()):
             self._settler.release(execution, held_alone=True)
         elif execution.queue.holds(execution) and await self._announced(execution):
             # Uncounted, or the crash of another would bury it.
-            self._runner.start(execution)
+            self._runner.start(execution, alone=True)
         if task is not None:
             task.add_done_callback(lambda _: self._company(execution))
         else:
@@ -320,7 +329,7 @@ class Starter:
 
     def _on_woken(self, queue: WorkerQueue, count: int) -> None:
         """Take at once what may go on in the place of jobs that ended here."""
-        free = min(count, self.free())
+        free = min(count, self.free(queue))
         if free > 0:
             self._marking += free
             self._spawn(self._take(queue, free))
@@ -353,6 +362,7 @@ class Starter:
         """Start nothing more; or, after that, with False start again."""
         self.stopping = held
         self._announcer.stopping = self._marker.stopping = self._admission.stopping = held
+        self._runner.gatherer.stopping = held
         self._settler.on_woken = None if held or self._duty is Duty.SUSPECTS else self._on_woken
         self.room.set()
 
@@ -360,6 +370,7 @@ class Starter:
         """Start nothing more, and give back what was not started."""
         self.hold()
         self.release_stale(float("inf"))
+        self._runner.gatherer.give_back()
         self._empty.set()
 
     async def stopped(self) -> None:
@@ -387,8 +398,3 @@ class Starter:
             self._empty.set()
             if self._lone.abandoned:
                 self._company(self._lone)
-
-
-def _expired(execution: Execution, now: float) -> bool:
-    """Say whether a claim's lease may have ended before its start."""
-    return now - execution.claim.claimed_at > execution.queue.lease_ms / 1000

@@ -20,7 +20,7 @@ import msgspec
 
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.retry import Exponential
-from streamjobs.core.text import plural
+from streamjobs.core.text import how_ended, plural
 from streamjobs.worker.front import QUARANTINE, Front
 from streamjobs.worker.line import ABORT, AWAKE, LAST, QUIET, READY, STOP, SUSPECT
 from streamjobs.worker.service import until
@@ -273,7 +273,9 @@ class Supervisor:
             self._children.discard(child)
         assert process.returncode is not None
         who, lived_s = f"{name} {process.pid}", monotonic() - child.started_at
-        return End(who, process.returncode, _how(process.returncode), child.ready, lived_s, child.quiet, child.last)
+        return End(
+            who, process.returncode, how_ended(process.returncode), child.ready, lived_s, child.quiet, child.last
+        )
 
     async def _start(self, descriptors: Sequence[int], words: Sequence[str]) -> asyncio.subprocess.Process:
         """Start a child that inherits these: the first is the line."""
@@ -320,7 +322,3 @@ class Supervisor:
             for child in self._children:
                 if child.for_suspects:
                     child.say(STOP)
-
-
-def _how(code: int) -> str:
-    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"

@@ -101,7 +101,7 @@ class WindDown:
             log.warning("%s cancelled and given back: %s", plural(len(left), "running job"), some)
         for execution in left:
             end_run(execution, Ending.STOP)
-        cancelled = [one.task for one in left if one.task and one.handler and one.handler.is_async]
+        cancelled = [one.task for one in left if one.task and one.handler and one.handler.ends_when_cancelled]
         if cancelled:
             await asyncio.wait(cancelled, timeout=0.1 if self._aborting.is_set() else LAST_CALL_S)
         for execution in left:
@@ -119,8 +119,7 @@ def end_run(execution: Execution, ending: Ending) -> None:
     """Tell a handler that its run no longer counts; cancel it if it can be."""
     execution.ending = ending
     execution.lost.set()
-    if execution.handler and execution.handler.is_async and execution.task:
-        execution.task.cancel()
+    execution.cancel()
 
 
 async def last_call(what: Awaitable[Any]) -> None:

@@ -38,6 +38,7 @@ from streamjobs.worker.duty import Duty
 from streamjobs.worker.execution import Access, Ending, Execution, WorkerQueue
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.lease import LeaseKeeper
+from streamjobs.worker.pool import Pool, check_handlers
 from streamjobs.worker.probes import Pages, health_pages, serving
 from streamjobs.worker.promote import BELL_S, Promoter
 from streamjobs.worker.quarantine import Quarantine
@@ -195,10 +196,11 @@ class Worker:
             Rejected: the server is too old, or refuses what the worker must do (password, rights, a key of a
                 wrong type).
             Refused: the server deletes jobs when its memory is full, and `allow_eviction` is not set.
-            InvalidOption: it cannot listen at a port that it was given.
+            InvalidOption: it cannot listen at a port that it was given, or a handler cannot run in a process.
             MissingExtra: it is to serve metrics, and prometheus-client is not installed.
         """
         try:
+            check_handlers(self._handlers.values(), self._connections.target)
             async with serving(self._pages()):
                 if not await self._join():
                     return True
@@ -224,7 +226,9 @@ class Worker:
             runner.access = Access(self._station.executor, self._connections.sync(), self.consumer)
             if tracer := tracing.tracer():
                 runner.spans = ProcessSpans(tracer, self.consumer, self._station.complaints)
-            stack.callback(runner.close)
+            if any(handler.options.process for handler in self._handlers.values()):
+                runner.pool = Pool(self._station, self._handlers.values(), self._connections.target)
+            stack.push_async_callback(runner.close)
             keeper = LeaseKeeper(self._station, self._lease_executor(stack), self._verdict)
             keeper.start()
             try:

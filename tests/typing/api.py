@@ -8,12 +8,15 @@ import logging
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_type
 
 from prometheus_client import REGISTRY
 
 from streamjobs import (
+    Batch,
+    BatchContext,
     Concurrency,
     Context,
     DeadLetters,
@@ -113,6 +116,7 @@ async def fetch(ctx: Context[State], url: str, depth: int = 0) -> bytes:
         counted.value = "no"  # type: ignore[assignment]  # pyright: ignore[reportAttributeAccessIssue]
     ctx.once("k", if_unsure="perhaps")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
     ctx.log.info("fetching %s", url)
+    ctx.extend(timedelta(minutes=5))
     await ctx.lost.wait()
     assert_type(current_job(), Context[Any])
     return b""
@@ -154,6 +158,45 @@ async def dedupe() -> None:
     assert_type(await index.options(dedupe=None).enqueue(1), Handle[None])
     UntilStarted(key=lambda page, **_: f"{page}")
     JobOptions(dedupe=Window(5.0))
+
+
+@dataclass
+class Doc:
+    page: int
+    title: str = ""
+
+
+@app.job(batch=Batch(100, max_wait=0.2), result_ttl=60)
+async def add(docs: list[Doc]) -> list[str | Exception]:
+    return [doc.title or ValueError(doc.page) for doc in docs]
+
+
+@app.job(name="remove", batch=Batch(100), timeout=None)
+def remove(ctx: BatchContext[State], docs: list[Doc]) -> None:
+    assert_type(ctx.state, State)
+    assert_type(ctx.jobs, list[Context[State]])
+    ctx.extend(60)
+
+
+@app.job(batch=Batch(5))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
+async def alone(doc: Doc) -> None: ...
+
+
+@app.job(batch=Batch(5))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
+async def text(docs: list[Doc]) -> str:
+    return ""
+
+
+async def batches() -> None:
+    assert_type(await add.enqueue(Doc(5)), Handle[Any])
+    assert_type(await add.options(delay=1).enqueue(Doc(5, "five")), Handle[Any])
+    assert_type(remove.call(Doc(5)), Job)
+    remove.enqueue_sync(Doc(5))
+    await add.enqueue(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await add.enqueue([Doc(5)])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    remove.enqueue_sync()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    Batch(5, max_wait="1s")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    app.job(batch=5)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
 async def enqueue() -> None:

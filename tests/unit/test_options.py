@@ -7,7 +7,7 @@ import pytest
 
 from streamjobs.core.errors import InvalidOption
 from streamjobs.core.job import FRESH, Meta
-from streamjobs.core.options import EnqueueOptions, JobOptions, WorkerOptions, result_ttl_ms
+from streamjobs.core.options import Batch, EnqueueOptions, JobOptions, WorkerOptions, result_ttl_ms
 from streamjobs.core.retry import Retry
 from streamjobs.kind import make_meta
 
@@ -35,6 +35,20 @@ NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001
 def test_options_of_a_kind_out_of_range_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption, match=next(iter(options))):
         JobOptions(**options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"max_items": 0}, {"max_items": 10_001}, {"max_items": 1.5}, {"max_items": True}, {"max_items": "5"},
+     {"max_wait": -1}, {"max_wait": 61}, {"max_wait": float("nan")}, {"max_wait": "1s"}],
+)  # fmt: skip
+def test_batches_out_of_range_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidOption, match=next(iter(options))):
+        Batch(**{"max_items": 10, **options})
+
+
+def test_a_batch_waits_50_ms_or_not_at_all_or_for_a_timedelta() -> None:
+    assert [Batch(10, *wait).max_wait_s for wait in ((), (0,), (timedelta(seconds=2),))] == [0.05, 0, 2]
 
 
 def test_a_kind_may_have_no_timeout_and_durations_may_be_timedeltas() -> None:
@@ -80,7 +94,7 @@ def test_a_job_expires_after_a_time_or_by_an_instant() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"concurrency": 0}, {"concurrency": 100_001}, {"lease": 0.05}, {"lease": float("inf")}, {"sweep": 0},
+    [{"concurrency": 0}, {"concurrency": 100_001}, {"pool": 0}, {"max_jobs_per_process": 0}, {"max_process_bytes": 0}, {"lease": 0.05}, {"lease": float("inf")}, {"sweep": 0},
      {"grace": -1}, {"read_ahead": 61}, {"block": 0}, {"block": "5"}, {"health_port": "http"}],
 )  # fmt: skip
 def test_options_of_a_worker_out_of_range_are_refused(options: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamjobs import StreamJobs
+from tests.worker import in_process
 from tests.worker.bench import Gate
 from tests.worker.groups import Barrier, Group, Start
 from tests.worker.support import Queue, make_app
@@ -26,6 +27,20 @@ async def real(server_url: str, namespace: str) -> AsyncIterator[StreamJobs]:
     app = make_app(server_url, namespace)
     yield app
     await app.aclose()
+
+
+@pytest.fixture
+async def processes(server_url: str, namespace: str) -> AsyncIterator[StreamJobs]:
+    """The app whose handlers run in processes."""
+    in_process.app.use(server_url, namespace=namespace)
+    yield in_process.app
+    await in_process.app.aclose()
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """Where handlers in other processes note something."""
+    return str(tmp_path / "notes")
 
 
 @pytest.fixture

@@ -9,10 +9,13 @@ import msgspec
 import pytest
 
 from streamjobs import Cancel, Context, Fixed, JobCancelled, JobFailed, Retry, Snooze, StreamJobs, Temporary
+from streamjobs.worker.execution import Ending
 from streamjobs.worker.run import Runner
 from streamjobs.worker.settle import Settler
 from streamjobs.worker.start import Starter
 from streamjobs.worker.station import Station
+from streamjobs.worker.winddown import end_run
+from tests.worker.bench import Bench
 from tests.worker.support import FAST, WITHIN_S, Queue, make_app, messages
 
 ONCE = Retry(max_attempts=1)
@@ -258,3 +261,24 @@ async def test_slots_of_handlers_that_do_not_end_are_replaced_once_over(
 
     assert free == [5, 5, 3, 0, -2]
     assert "7 handlers will not end, which leaves 3 slots" in caplog.text
+
+
+async def test_a_run_that_is_ended_before_its_first_step_gives_its_slot_back(app: StreamJobs, queue: Queue) -> None:
+    """As when a lease is found lost in the turn of the loop in which its job starts."""
+    queue.make_group()
+
+    @app.job(name="never")
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    bench = Bench(app, queue)
+    await never.enqueue()
+    bench.read()
+    [execution] = bench.queue.held.values()
+    assert (execution.runs, bench.runner.running) == (True, 1)
+    end_run(execution, Ending.LOST)
+    assert execution.task
+    await asyncio.wait([execution.task])
+
+    assert (bench.runner.running, bench.starter.free(), bench.queue.held) == (0, 10, {})
+    await bench.settled()

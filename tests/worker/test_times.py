@@ -1,10 +1,11 @@
 """How long jobs waited and ran: measured whatever came of them, written once a second, and by the end at last."""
 
 import asyncio
+from dataclasses import dataclass
 
 import pytest
 
-from streamjobs import Cancel, JobOptions, Permanent, Retry, Snooze, StreamJobs
+from streamjobs import Batch, Cancel, JobOptions, Permanent, Retry, Snooze, StreamJobs
 from streamjobs.core.errors import OutcomeUnknown, Unavailable
 from streamjobs.core.histogram import bucket, edges
 from streamjobs.protocol.metrics import ByKind, read
@@ -12,6 +13,11 @@ from streamjobs.protocol.upkeep import server_time
 from streamjobs.worker.times import Ended
 from tests.worker.bench import Bench
 from tests.worker.support import FAST, WITHIN_S, Queue, drain, make_app, pause
+
+
+@dataclass
+class Item:
+    n: int
 
 
 def times(queue: Queue) -> ByKind:
@@ -48,6 +54,22 @@ async def test_a_job_is_measured_from_when_it_was_ready(app: StreamJobs, queue: 
     for counts, total in ((run, fields["run_us"]), (wait, fields["wait_ms"])):
         assert sum(edges(index)[0] * n for index, n in counts.items()) <= total
         assert total < sum(edges(index)[1] * n for index, n in counts.items())
+
+
+async def test_each_job_of_a_batch_ran_for_as_long_as_all_of_it(app: StreamJobs, queue: Queue) -> None:
+    """It holds a slot for that long."""
+
+    @app.job(name="nap", batch=Batch(4, 60))
+    async def nap(items: list[Item]) -> None:
+        await pause(0.1)
+
+    await app.enqueue_many(nap.call(Item(n)) for n in range(4))
+    await drain(app)
+
+    fields = times(queue)["nap"]
+    assert fields["ran"] == 4
+    assert fields["run_us"] >= 4 * 99_000
+    assert min(buckets(fields, "run")) >= bucket(99_000)
 
 
 async def test_every_start_counts_whatever_came_of_it(url: str, namespace: str, queue: Queue) -> None:

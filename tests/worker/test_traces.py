@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,12 +14,17 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode
 
-from streamjobs import Context, Fixed, NotSent, Permanent, RateLimited, Retry, Snooze, StreamJobs
+from streamjobs import Batch, Context, Fixed, NotSent, Permanent, RateLimited, Retry, Snooze, StreamJobs
 from streamjobs.core import tracing
 from streamjobs.core.codec import decode_meta
 from streamjobs.worker import spans as module
 from tests.worker.bench import Gate
 from tests.worker.support import FAST, WITHIN_S, Queue, drain, make_app, messages
+
+
+@dataclass
+class Item:
+    n: int
 
 
 class Spans:
@@ -279,3 +285,21 @@ async def test_a_tracer_that_fails_costs_no_job(
     assert await job.result(timeout=WITHIN_S) == "ran"
     assert "a span could not be made: ZeroDivisionError()" in messages(caplog)
     assert spans.named("process q") == []
+
+
+async def test_each_job_of_a_batch_has_a_span_and_none_is_current(app: StreamJobs, spans: Spans) -> None:
+    current: list[bool] = []
+
+    @app.job(name="batch", result_ttl=0, batch=Batch(2, 60))
+    async def batch(items: list[Item]) -> list[Exception | None]:
+        current.append(trace.get_current_span().get_span_context().is_valid)
+        return [None, Permanent("no")]
+
+    ids = [(await batch.enqueue(Item(n))).id for n in range(2)]
+    await drain(app)
+
+    runs = spans.named("process q")
+    assert [attributes(run)["messaging.message.id"] for run in runs] == ids
+    assert [attributes(run)["streamjobs.outcome"] for run in runs] == ["returned", "raised"]
+    assert [links(run) for run in runs] == [[key(send)] for send in spans.named("send q")]
+    assert current == [False]
