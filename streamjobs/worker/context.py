@@ -87,7 +87,7 @@ class Context(Generic[S]):
 
     @property
     def state(self) -> S:
-        """What the app's lifespan yielded; None without one."""
+        """What the app's lifespan yielded; None without one, and in a process of a handler's own."""
         state: S = self._execution.state
         return state
 

@@ -88,7 +88,13 @@ class Fetcher:
     @property
     def _open(self) -> list[WorkerQueue]:
         """The queues whose jobs could start: not those that need processes while all are taken."""
-        return [queue for queue in self._queues if self._starter.fitting(queue, 1)]
+        return [queue for queue in self._queues if self._fitting(queue, 1)]
+
+    def _fitting(self, queue: WorkerQueue, count: int) -> int:
+        """Return how many of so many jobs of a queue may find what they need beside a slot."""
+        processes = self._runner.processes_for(queue)
+        # Of those on their way to a start nobody knows yet what they need.
+        return count if processes is None else min(count, max(0, processes - self._starter.waiting))
 
     async def tick(self) -> float:
         """Claim once; waits for a free slot first, and on the server for work."""
@@ -195,7 +201,7 @@ class Fetcher:
     async def _read_each(self, wanted: Sequence[tuple[WorkerQueue, int]]) -> list[int]:
         sent_at = monotonic()
         queues = [queue for queue, _ in wanted]
-        wanted = [(queue, max(1, self._starter.fitting(queue, most))) for queue, most in wanted]
+        wanted = [(queue, max(1, self._fitting(queue, most))) for queue, most in wanted]
         reads = [leases.read([queue.keys.stream], self._consumer, most, None) for queue, most in wanted]
         replies = await self._read_all(self._executor, reads, queues)
         came = []
@@ -244,7 +250,7 @@ class Fetcher:
         # Each queue has its turn to be first: a server may serve only the first one that has work.
         self._turn = (self._turn + 1) % len(streams)
         streams = streams[self._turn :] + streams[: self._turn]
-        count = max(1, min(self._starter.fitting(queue, room // len(streams)) for queue in queues))
+        count = max(1, min(self._fitting(queue, room // len(streams)) for queue in queues))
         self._reads += 1
         self._blocked = True
         sent_at = monotonic()
@@ -281,7 +287,7 @@ class Fetcher:
         return max(1, min(self._block_ms, int(until_s * 1000)))
 
     async def _take_and_sweep(self, queue: WorkerQueue) -> None:
-        free = self._starter.free(queue)
+        free = self._fitting(queue, self._starter.free())
         if queue.rung and free > 0:
             queue.rung = False
             taken = await self._ask(self._executor, leases.take(queue.keys, self._consumer, free, monotonic()))
@@ -295,7 +301,7 @@ class Fetcher:
 
     async def _sweep(self, queue: WorkerQueue) -> None:
         """Follow the cursor to the end while slots are free; keep it otherwise."""
-        while (free := self._starter.free(queue)) > 0:
+        while (free := self._fitting(queue, self._starter.free())) > 0:
             most = min(free, leases.RECLAIM_MOST)
             now = monotonic()
             reclaim = leases.reclaim(queue.keys, self._consumer, queue.lease_ms, queue.cursor, most, now)

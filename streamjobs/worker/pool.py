@@ -218,6 +218,8 @@ class Pool:
             await asyncio.wait([one.ended for one in self._processes], timeout=LAST_S)
 
     async def _run(self, execution: Execution) -> Outcome:
+        # The start of a process is no time of the job's.
+        execution.deadline = None
         process = await self._have()
         claim, queue = execution.claim, execution.queue
         assert execution.handler is not None

@@ -98,18 +98,11 @@ class Starter:
         """Whether nothing waits or runs here."""
         return not (self._ready or self._marking or self._lone or self._runner.running)
 
-    def free(self, queue: WorkerQueue | None = None) -> int:
-        """Return how many more claims could start now; those of a queue, where one is given."""
+    def free(self) -> int:
+        """Return how many more claims could start now."""
         if self._lone or self.stopping:
             return 0
-        free = self._slots() - self._runner.running - self.waiting
-        return free if queue is None else self.fitting(queue, free)
-
-    def fitting(self, queue: WorkerQueue, count: int) -> int:
-        """Return how many of so many jobs of a queue may find what they need beside a slot."""
-        processes = self._runner.processes_for(queue)
-        # Of those on their way to a start nobody knows yet what they need.
-        return count if processes is None else min(count, max(0, processes - self.waiting))
+        return self._slots() - self._runner.running - self.waiting
 
     def _slots(self) -> int:
         """Return the slots: those of handlers that do not end are replaced, but only once over.
@@ -329,7 +322,7 @@ class Starter:
 
     def _on_woken(self, queue: WorkerQueue, count: int) -> None:
         """Take at once what may go on in the place of jobs that ended here."""
-        free = min(count, self.free(queue))
+        free = min(count, self.free())
         if free > 0:
             self._marking += free
             self._spawn(self._take(queue, free))

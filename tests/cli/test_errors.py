@@ -180,6 +180,9 @@ def test_worker_needs_an_app() -> None:
     [
         (["-c", "0"], "concurrency=0"),
         (["-c", "many"], "--concurrency"),
+        (["--pool", "0"], "pool=0"),
+        (["--max-process-bytes", "2X"], "is not a size"),
+        (["--max-process-bytes", ""], "is not a size"),
         (["--lease", "1ms"], "lease"),
         (["--grace", "soon"], "--grace"),
         (["-Q", "a,,b"], "queue ''"),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from streamjobs.cli import params
 from streamjobs.cli.main import cli
 from streamjobs.cli.settings import Settings
 from streamjobs.core.errors import InvalidOption
@@ -187,3 +188,10 @@ def test_bad_colour_of_a_file(folder: Path) -> None:
 
     with pytest.raises(InvalidOption, match="blue"):
         _ = Settings().color
+
+
+@pytest.mark.parametrize(
+    ("text", "count_bytes"), [("512", 512), ("4k", 4096), ("512M", 512 << 20), ("2G", 2 << 30), ("1T", 1 << 40)]
+)
+def test_sizes_are_in_powers_of_1024(text: str, count_bytes: int) -> None:
+    assert params.size(text) == count_bytes

@@ -94,8 +94,9 @@ def test_a_job_expires_after_a_time_or_by_an_instant() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"concurrency": 0}, {"concurrency": 100_001}, {"pool": 0}, {"max_jobs_per_process": 0}, {"max_process_bytes": 0}, {"lease": 0.05}, {"lease": float("inf")}, {"sweep": 0},
-     {"grace": -1}, {"read_ahead": 61}, {"block": 0}, {"block": "5"}, {"health_port": "http"}],
+    [{"concurrency": 0}, {"concurrency": 100_001}, {"lease": 0.05}, {"lease": float("inf")}, {"sweep": 0},
+     {"grace": -1}, {"read_ahead": 61}, {"block": 0}, {"block": "5"}, {"health_port": "http"},
+     {"pool": 0}, {"max_jobs_per_process": 0}, {"max_process_bytes": 0}],
 )  # fmt: skip
 def test_options_of_a_worker_out_of_range_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidOption, match=next(iter(options))):
