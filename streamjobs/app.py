@@ -3,8 +3,9 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, aclosing
 from datetime import timedelta
+from functools import partial
 from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from streamjobs.client import DEFAULT_URL, Connections, Target
@@ -297,8 +298,7 @@ class StreamJobs:
         """Return a producer for many threads: `with app.producer() as p: future = p.submit(kind.call(...))`.
 
         Args:
-            max_waiting: how many jobs may be handed over and not ended, 1 to 1,000,000; a submit of more
-                waits until half of them have ended.
+            max_waiting: how many jobs may be under way, 1 to 1,000,000; submit of more waits for half to end.
             enqueue_timeout: seconds for which each job is tried; default the app's.
 
         Raises:
@@ -328,14 +328,13 @@ class StreamJobs:
         """
         handlers = self.registry.all()
         own = sorted({handler.options.queue for handler in handlers.values()}) or [self._defaults.queue]
-        lifespan = self._lifespan
         return Worker(
             self.connections,
             self.namespace,
             handlers,
             subscriptions(queues or own),
             options or WorkerOptions(),
-            lifespan=None if lifespan is None else lambda: lifespan(self),
+            lifespan=self._lifespan and partial(self._lifespan, self),
             rules=self.rules,
             crons=list(self.registry.crons().values()),
             limits={name: queue.limits for name, queue in self._queues.items()},
@@ -385,10 +384,8 @@ class StreamJobs:
 
     def _run(self, run: Callable[[], Awaitable[int]]) -> int:
         async def work() -> int:
-            try:
+            async with aclosing(self):
                 code = await run()
-            finally:
-                await self.aclose()
             await leave(code)
             return code
 

@@ -1,7 +1,7 @@
 """Find the queues that fit a worker's patterns, also those that come later."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from streamjobs.client.talk import atalk
 from streamjobs.core.server import Level
@@ -23,7 +23,7 @@ class Discovery:
     name = "discovery"
 
     def __init__(
-        self, station: Station, patterns: list[Subscription], join: Callable[[WorkerQueue], Awaitable[None]]
+        self, station: Station, patterns: Sequence[Subscription], join: Callable[[WorkerQueue], Awaitable[None]]
     ) -> None:
         """`join`: makes a queue ready to work on."""
         self._station = station

@@ -2,10 +2,8 @@
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,7 +15,7 @@ from streamjobs.client.sync import SyncExecutor
 from streamjobs.core import tracing
 from streamjobs.core.classify import Rule
 from streamjobs.core.cron import Cron
-from streamjobs.core.errors import OutcomeUnknown, StreamJobsError
+from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.limits import Bound, Limit
 from streamjobs.core.meter import Meter
 from streamjobs.core.options import WorkerOptions
@@ -25,18 +23,17 @@ from streamjobs.core.registry import Handler
 from streamjobs.core.subscription import Subscription, weight_of
 from streamjobs.core.text import plural
 from streamjobs.core.thresholds import Thresholds
-from streamjobs.protocol import leases, upkeep
+from streamjobs.protocol import upkeep
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.protocol.workers import QUIET, RUN, STOP
 from streamjobs.worker.burst import Burst
-from streamjobs.worker.check import check
 from streamjobs.worker.count import AtWork, counting
 from streamjobs.worker.cron import Scheduler
 from streamjobs.worker.deadlines import Deadlines
-from streamjobs.worker.discovery import Discovery
 from streamjobs.worker.duty import Duty
 from streamjobs.worker.execution import Access, Ending, Execution, WorkerQueue
 from streamjobs.worker.fetch import Fetcher
+from streamjobs.worker.join import Joiner
 from streamjobs.worker.lease import LeaseKeeper
 from streamjobs.worker.pool import Pool, check_handlers
 from streamjobs.worker.probes import Pages, health_pages, serving
@@ -46,7 +43,7 @@ from streamjobs.worker.quiet import Quiet
 from streamjobs.worker.report import Reporter, reporting
 from streamjobs.worker.run import Runner
 from streamjobs.worker.scrape import metrics_pages
-from streamjobs.worker.service import HEALABLE, Backoff, Service, run_service, until
+from streamjobs.worker.service import Service, run_service
 from streamjobs.worker.settle import Settler
 from streamjobs.worker.spans import ProcessSpans
 from streamjobs.worker.start import Starter
@@ -101,14 +98,14 @@ class Worker:
         # Queues that fit a pattern are found when they are there; those of crons are to be made.
         named = [one.pattern for one in queues if not one.open] + [cron.job.queue for cron in self._crons]
         self._meter.queues.update(named)
-        self._limits, self._bounds, self._thresholds = limits or {}, bounds or {}, thresholds or {}
+        self._bounds, self._thresholds = bounds or {}, thresholds or {}
         self._queues = [
             WorkerQueue(QueueKeys(namespace, name), options.ms("lease"), weight=weight_of(name, queues))
             for name in dict.fromkeys(named)
         ]
         self.consumer = new_consumer()
         self._station = Station(connections.aio(), namespace, self._queues, options, self.consumer)
-        self._discovery = Discovery(self._station, self._patterns, self._join_queue)
+        self._joiner = Joiner(self._station, connections.target, self._patterns, limits or {})
         self.ready = asyncio.Event()
         """Set once the server has been reached and jobs are being fetched."""
         self.on_left: Callable[[], None] = lambda: None
@@ -202,7 +199,7 @@ class Worker:
         try:
             check_handlers(self._handlers.values(), self._connections.target)
             async with serving(self._pages()):
-                if not await self._join():
+                if not await self._joiner.join(self._stopping):
                     return True
                 return await self._work()
         finally:
@@ -248,61 +245,6 @@ class Worker:
         executor = self._connections.sync(reply_s=min(REPLY_SECONDS, shortest_s / 6))
         stack.callback(executor.close)
         return executor
-
-    async def _join(self) -> bool:
-        """Reach the server, see that it is fit, make the groups, settle on leases; False when stopped before."""
-        backoff = Backoff(self._station.random)
-        stopped = asyncio.create_task(self._stopping.wait())
-        ahead = self._to_join()
-        try:
-            while not stopped.done():
-                joining = asyncio.ensure_future(self._join_queues(ahead))
-                await asyncio.wait([joining, stopped], return_when=asyncio.FIRST_COMPLETED)
-                try:
-                    if joining.done():
-                        joining.result()
-                        return True
-                except HEALABLE as error:
-                    self._station.complaints.trying_on("cannot start yet", error)
-                    # The next connection may lead to another server.
-                    await self._station.executor.aclose()
-                    if not isinstance(error, OutcomeUnknown):
-                        ahead = self._to_join()
-                    await until(self._stopping, backoff.pause_s())
-                finally:
-                    await end([joining])
-            return False
-        finally:
-            await end([stopped])
-
-    def _to_join(self) -> deque[Callable[[], Awaitable[object]]]:
-        return deque([self._check, *(partial(self._join_queue, queue) for queue in self._queues), self._discovery.look])
-
-    async def _join_queues(self, ahead: deque[Callable[[], Awaitable[object]]]) -> None:
-        """Take the steps that are ahead; one that failed is taken again, and none before it: where a reply in seven
-        is lost, all of them in a row might never succeed.
-        """
-        while ahead:
-            await ahead[0]()
-            ahead.popleft()
-
-    async def _check(self) -> None:
-        keys = [queue.keys for queue in self._queues]
-        target, allow = self._connections.target, self._options.allow_eviction
-        await check(self._station.executor, target, keys, allow_eviction=allow)
-
-    async def _join_queue(self, queue: WorkerQueue) -> None:
-        queue.limits = self._limits.get(queue.keys.queue, ())
-        joined = await self._station.executor.run(leases.join(queue.keys, queue.lease_ms))
-        self._station.clock.sync(joined.now_ms)
-        if joined.lease_ms != queue.lease_ms:
-            wanted, queue.lease_ms = queue.lease_ms, joined.lease_ms
-            log.warning(
-                "queue %s has a lease of %g s, not %g s: taking the queue's",
-                queue.keys.queue,
-                joined.lease_ms / 1000,
-                wanted / 1000,
-            )
 
     async def _serve(self, stack: AsyncExitStack, settler: Settler, runner: Runner, keeper: LeaseKeeper) -> bool:
         station, options = self._station, self._options
@@ -353,8 +295,8 @@ class Worker:
         """Return the services that have nothing to do with single claims."""
         services: list[Service] = [Upkeep(self._station, self._handlers, self._bounds, self._thresholds)]
         if self._patterns:
-            self._discovery.found = fetcher.nudge
-            services.append(self._discovery)
+            self._joiner.discovery.found = fetcher.nudge
+            services.append(self._joiner.discovery)
         if self._crons:
             scheduler = Scheduler(self._station, self._crons)
             scheduler.slots = lambda: 0 if self._quiet and self._quiet.on else self._options.concurrency
