@@ -15,7 +15,7 @@ demo: $(VENV)/.user
 test: $(VENV)/.dev
 	PYTHONDEVMODE=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
-# What takes long: whole demos, kills at random, long histories.
+# What takes long: whole demos, kills at random, long histories; and what `make test` does on a real server alone.
 slow: $(VENV)/.dev
 	PYTHONDEVMODE=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow $(ARGS)
 

@@ -14,6 +14,10 @@ from tests.leaks import check_keys
 from tests.servers import Server, find_servers
 
 BINARIES = find_servers()
+TESTS = Path(__file__).parent
+AGAIN = ("worker", "cli", "producer", "operate", "security")
+"""Folders whose tests take long on fakeredis. Where there is a real server, they run there each time, and on
+fakeredis with `make slow`."""
 
 settings.register_profile(
     "streamjobs",
@@ -22,6 +26,17 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("streamjobs")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what is done again on fakeredis."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        callspec = getattr(item, "callspec", None)
+        on = callspec.params.get("url") if callspec else None
+        if BINARIES and folder in AGAIN and on == "memory":
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
