@@ -187,7 +187,15 @@ UNTRUTHS = (
         "ack-in-finally",
         "a success is written in `finally`, whatever left the handler",
         (
-            Edit("streamjobs/worker/run.py", "except BaseException as error:", "except Exception as error:"),
+            Edit(
+                "streamjobs/worker/run.py",
+                """        except BaseException as error:
+            outcome = outcomes.of_error(execution, error, self._rules)
+            execution.traceback = outcomes""",
+                """        except Exception as error:
+            outcome = outcomes.of_error(execution, error, self._rules)
+            execution.traceback = outcomes""",
+            ),
             Edit(
                 "streamjobs/worker/run.py",
                 "            self._ended(execution, Returned(value))\n",
