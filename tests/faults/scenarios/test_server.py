@@ -99,7 +99,7 @@ def test_F22_a_server_that_still_loads_keeps_workers_waiting(field: Field) -> No
     running = field.serving()
     field.enqueue("nap", 1)
     field.happens("E", 1)
-    loading = server_faults.load_slowly(field.server, 1.0)
+    loading = server_faults.load_slowly(field.server, 3.0)
     starting = field.worker()
     field.until(lambda: "LOADING" in starting.said() and "LOADING" in running.said(), "both are told to wait")
     loading.join()
