@@ -103,12 +103,12 @@ class Look:
         self._thresholds = thresholds
         self._conditions = conditions
         self._prom = prom
-        self._executor, _ = settings().reach()
 
     def once(self) -> int:
         """Show it, and return the exit code."""
         from streamjobs.core.thresholds import Health
 
+        settings().reach()
         seen, broken = self._see()
         if self._prom:
             from streamjobs.operate.prom import judged
@@ -127,12 +127,13 @@ class Look:
 
     def again(self, every_s: float) -> NoReturn:
         """Show it again and again."""
-        from streamjobs.cli.watch import watch
+        from streamjobs.cli.watch import alarm, watch
 
-        def lines() -> list[str]:
+        def lines(room: int | None) -> list[str]:
             seen, broken = self._see()
-            failed = [click.style(show.clean(f"error: {line}"), fg="red") for line in _failed(broken)]
-            return self._lines(seen) + (["", *failed] if failed else [])
+            failed = [line for text in _failed(broken) for line in alarm(text)]
+            heading, *rest = self._lines(seen, None if room is None else room - len(failed))
+            return [heading, *failed, *rest]
 
         def tell() -> None:
             show.document_line("stats", **fields(*self._see()))
@@ -152,18 +153,18 @@ class Look:
             by_kind=self._by == "kind",
             by_worker=self._by == "worker",
         )
-        seen = talk(self._executor, conversation)
+        seen = talk(settings().connections.sync(), conversation)
         return seen, broken(self._conditions, seen)
 
-    def _lines(self, seen: "Overview") -> list[str]:
+    def _lines(self, seen: "Overview", room: int | None = None) -> list[str]:
         from streamjobs.cli import screen
 
         match self._by:
             case "kind":
-                return screen.kinds(seen)
+                return screen.kinds(seen, room)
             case "worker":
-                return screen.workers(seen)
-        return screen.overview(seen, named=bool(self._queues))
+                return screen.workers(seen, room)
+        return screen.overview(seen, room, named=bool(self._queues))
 
 
 def _failed(broken: "Sequence[Broken]") -> list[str]:
