@@ -73,6 +73,10 @@ Check = Callable[[QueueFacts, Thresholds], Reason | None]
 
 def judge(facts: QueueFacts, thresholds: Thresholds) -> Verdict:
     """Return the verdict on a queue."""
+    if key := facts.stats.unreadable:
+        # What follows from counts that could not be had is no reason.
+        text = f"unreadable: {key} is of a wrong type"
+        return Verdict((Reason(Health.CRITICAL, "unreadable", text, "streamjobs doctor"),))
     return _verdict(check(facts, thresholds) for check in CHECKS)
 
 

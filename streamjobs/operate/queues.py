@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from streamjobs.client.talk import Talk
-from streamjobs.core.errors import NotFound
-from streamjobs.protocol import upkeep, views
+from streamjobs.client.talk import Leniently, Talk
+from streamjobs.core.errors import NotFound, StreamJobsError
+from streamjobs.protocol import inspect, upkeep, views
 from streamjobs.protocol.calls import Call
-from streamjobs.protocol.keys import QueueKeys
+from streamjobs.protocol.keys import QueueKeys, types
 
 
 def pause(namespace: str, queue: str) -> Talk[bool]:
@@ -59,6 +59,21 @@ def several(namespace: str, queues: Sequence[str]) -> Talk[list[str]]:
         if queue not in names:
             raise no_queue(namespace, queue, names)
     return list(queues) or list(names)
+
+
+def wrong_keys(namespace: str, queues: Sequence[str]) -> Talk[dict[str, str]]:
+    """Return the queues of which jobs cannot be listed, each with the key that is of a wrong type."""
+    asks = [(name, key) for name in queues for key in _lists(QueueKeys(namespace, name))]
+    replies = yield Leniently(inspect.type_of(key) for _, key in asks)
+    right = [types(QueueKeys(namespace, name))[key] for name, key in asks]
+    # Who may not ask finds out where it is read.
+    found = [not isinstance(type_, StreamJobsError) and type_ not in ("none", fit)
+             for type_, fit in zip(replies, right, strict=True)]  # fmt: skip
+    return {name: key for (name, key), wrong in zip(asks, found, strict=True) if wrong}
+
+
+def _lists(keys: QueueKeys) -> list[str]:
+    return [keys.stream, keys.scheduled, keys.retries, keys.bodies, keys.config]
 
 
 def no_queue(namespace: str, queue: str, names: Sequence[str]) -> NotFound:

@@ -154,6 +154,40 @@ def test_a_key_of_another_type_is_named(store: Store, server_url: str, name: str
     store.command("DEL", key)
 
 
+def test_a_key_of_another_type_hides_no_other_queue(store: Store, server_url: str) -> None:
+    Line(server_url, store.keys.namespace)("enqueue", "kind", "-Q", "q")
+    store.command("SADD", f"{store.keys.namespace}:queues", "wrong")
+    key = QueueKeys(store.keys.namespace, "wrong").stream
+    store.command("SET", key, "foo", "PX", 60_000)
+
+    for words in (["stats"], ["stats", "--by", "kind"], ["stats", "--by", "worker"]):
+        shown = ends_in_order(store, server_url, words)
+        assert shown.exit_code == 1
+        said = " ".join(shown.stdout.split())
+        assert f"critical unreadable: {key} is of a wrong type (streamjobs doctor)" in said
+        assert "no worker is subscribed (streamjobs worker -A APP -Q q)" in shown.stdout
+    queues = json.loads(ends_in_order(store, server_url, ["stats", "--json"]).stdout)["queues"]
+    assert [(one["queue"], one["waiting"], one["health"]) for one in queues] == [
+        ("q", 1, "critical"),
+        ("wrong", 0, "critical"),
+    ]
+    assert queues[1]["reasons"][0]["about"] == "unreadable"
+    prom = ends_in_order(store, server_url, ["stats", "--prom"]).stdout
+    assert 'streamjobs_queue_health{queue="wrong"} 2' in prom
+    jobs = ends_in_order(store, server_url, ["job", "list"])
+    assert jobs.exit_code == 1
+    assert "q:" in jobs.stdout
+    assert f"queue wrong is left out: {key} is of a wrong type" in jobs.stderr
+
+
+def test_a_queue_paused_at_no_entry_can_be_looked_at(store: Store, server_url: str) -> None:
+    Line(server_url, store.keys.namespace)("enqueue", "kind", "-Q", "q")
+    store.command("HSET", store.keys.config, "paused", "nope")
+
+    for words in (["queue", "show", "q"], ["queue", "limit", "q"], ["queue", "purge", "q", "--yes"], ["job", "list"]):
+        assert ends_in_order(store, server_url, words).exit_code == 0
+
+
 ROTTEN: list[list[Any]] = [
     [
         "HSET",
