@@ -82,6 +82,8 @@ def _row(found: "JobStatus", now_ms: int) -> tuple[str, ...]:
     note = f"in {show.age(found.due_ms - now_ms)}" if found.due_ms > now_ms else "due" if found.due_ms else ""
     if found.retrying and found.history:
         note += f": {found.history[-1].error}"
+    if found.unknown:
+        note += f": parked, no worker knows kind {found.kind}"
     return (
         found.id,
         found.kind,

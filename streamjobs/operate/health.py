@@ -183,6 +183,17 @@ def _failures(facts: QueueFacts, thresholds: Thresholds) -> Reason | None:
     return Reason(level, "failures", text, f"streamjobs stats {facts.stats.queue} --by kind")
 
 
+def _unknown_kinds(facts: QueueFacts, thresholds: Thresholds) -> Reason | None:
+    # Each job is parked again after 60 s at the latest: less than a minute says nothing of those parked before.
+    parked = round(max((step.of("snoozed.parks") for step in facts.minutes[-2:]), default=0.0))
+    if not parked:
+        return None
+    text = f"jobs of kinds that no worker here knows: put off {plural(parked, 'time')} in a minute"
+    return Reason(
+        Health.DEGRADED, "unknown_kinds", text, f"streamjobs job list -Q {facts.stats.queue} --state scheduled"
+    )
+
+
 def _crashes(facts: QueueFacts, thresholds: Thresholds) -> Reason | None:
     vanished = facts.stats.vanished
     level, text = thresholds.level("crashes", vanished), f"{plural(vanished, 'worker')} vanished within 10m"
@@ -213,7 +224,7 @@ def _dead(facts: QueueFacts, thresholds: Thresholds) -> Reason | None:
 
 CHECKS: Sequence[Check] = (
     *(_paused, _no_worker, _quiet, _oldest, _waiting, _full, _falling_behind),
-    *(_crashes, _failures, _lost, _dead),
+    *(_unknown_kinds, _crashes, _failures, _lost, _dead),
 )
 
 
