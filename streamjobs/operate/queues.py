@@ -42,10 +42,8 @@ def known(namespace: str, queue: str) -> Talk[QueueKeys]:
     Raises:
         NotFound: there is no such queue.
     """
-    [names] = yield [views.queue_names(namespace)]
-    if queue not in names:
-        raise no_queue(namespace, queue, names)
-    return QueueKeys(namespace, queue)
+    [name] = yield from several(namespace, [queue])
+    return QueueKeys(namespace, name)
 
 
 def several(namespace: str, queues: Sequence[str]) -> Talk[list[str]]:
@@ -56,9 +54,15 @@ def several(namespace: str, queues: Sequence[str]) -> Talk[list[str]]:
     """
     [names] = yield [views.queue_names(namespace)]
     for queue in queues:
-        if queue not in names:
+        if queue not in names and not (yield from _holds_any(QueueKeys(namespace, queue))):
             raise no_queue(namespace, queue, names)
     return list(queues) or list(names)
+
+
+def _holds_any(keys: QueueKeys) -> Talk[bool]:
+    """Say whether a queue that nobody has listed has jobs: somebody has added one by a plain XADD."""
+    found = yield Leniently(inspect.type_of(key) for key in (keys.stream, keys.dead, keys.scheduled))
+    return any(not isinstance(type_, StreamJobsError) and type_ != "none" for type_ in found)
 
 
 def wrong_keys(namespace: str, queues: Sequence[str]) -> Talk[dict[str, str]]:
