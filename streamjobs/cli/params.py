@@ -171,16 +171,18 @@ Pair = tuple[float | None, float | None]
 """From when on degraded, and critical; None for never."""
 
 
-def threshold(text: str) -> tuple[str, Pair]:
-    """Read a threshold: `oldest=30s/2m` for degraded and critical, `dead=10` for degraded alone; `off` for never."""
+def threshold(text: str) -> tuple[str, Pair | float | None]:
+    """Read a threshold: `oldest=30s/2m` for degraded and critical, `dead=10` for degraded, and critical as usual;
+    `off` for never.
+    """
     name, sign, value = text.partition("=")
-    low, _, high = value.partition("/")
+    low, both, high = value.partition("/")
     if not sign or not low:
         raise click.BadParameter(
             f"{text!r:.40} is not a threshold: use oldest=30s/2m, dead=10, failures=20%/50%, dead=off"
         )
     try:
-        return name, (_bound(low), _bound(high or "off"))
+        return name, (_bound(low), _bound(high)) if both else _bound(low)
     except ValueError as error:
         raise click.BadParameter(f"{text!r:.40}: use a duration, a number, per cent, or off") from error
 

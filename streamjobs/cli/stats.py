@@ -48,7 +48,7 @@ def stats(
     by: str,
     window: str | None,
     asserts: tuple[str, ...],
-    thresholds: tuple[tuple[str, params.Pair], ...],
+    thresholds: tuple[tuple[str, params.Pair | float | None], ...],
     prom: bool,
 ) -> int:
     """Show what each queue holds, what came and went lately, and whether it is healthy and why not.
@@ -87,7 +87,7 @@ class Look:
         queues: tuple[str, ...],
         by: str,
         window: str | None,
-        thresholds: dict[str, params.Pair],
+        thresholds: dict[str, params.Pair | float | None],
         conditions: "Sequence[Condition]",
         *,
         prom: bool,
