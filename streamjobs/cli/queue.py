@@ -101,6 +101,7 @@ def limit(
     from streamjobs.client.talk import talk
     from streamjobs.core.limits import Rate
     from streamjobs.operate import limits
+    from streamjobs.operate.metrics import has_counted
     from streamjobs.operate.queues import known
 
     if burst is not None and not isinstance(rate, tuple):
@@ -111,10 +112,18 @@ def limit(
         values = limits.changes(wanted, concurrency, kind, key, reset, max_waiting, keep_dead)
     elif kind or key:
         raise click.UsageError("--kind and --key go with --rate, --concurrency or --reset")
-    executor, _ = settings().reach()
+    executor, now_ms = settings().reach()
     keys = talk(executor, known(settings().namespace, name))
     talk(executor, limits.change(keys, values))
     found = talk(executor, limits.current(keys))
+    if kind and not reset and not talk(executor, has_counted(keys, kind, now_ms)):
+        show.note(f"no job of kind {kind} was counted in queue {name} within 24h: is it written like that?")
+    if key and not reset and not any(one.key == key and (one.code or not one.by_operator) for one in found):
+        show.note(f"no code limits by {key}: a job without an argument of that name has no limit by it")
+    for one in found if reset and not kind else ():
+        if one.by_operator:
+            options = f"--kind {one.kind}{f' --key {one.key}' if one.key else ''}"
+            show.note(f"that of kind {one.kind} stays: streamjobs queue limit {name} --reset {options}")
     if settings().as_json:
         show.document("queue.limit", queue=name, limits=[msgspec.structs.asdict(one) for one in found])
         return

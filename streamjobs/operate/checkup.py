@@ -239,8 +239,11 @@ def _sort(found: Walk, keys: Sequence[str], known: set[str]) -> Talk[None]:
     found.strange += [key for key, kind in kinds.items() if kind is None]
     expiring = [key for key, kind in kinds.items() if kind in EXPIRING]
     ttls = yield Leniently([inspect.ttl_ms(key) for key in expiring])
-    found.endless += [key for key, ttl in zip(expiring, ttls, strict=True) if ttl == -1]
-    tags = {key.partition("{")[2].partition("}")[0] for key, kind in kinds.items() if kind and ":{" in key}
+    endless = [key for key, ttl in zip(expiring, ttls, strict=True) if ttl == -1]
+    found.endless += endless
+    # What goes by itself outlives its queue: results, windows of dedupe keys, effects.
+    lasting = {key for key, kind in kinds.items() if kind and kind not in EXPIRING}.union(endless)
+    tags = {key.partition("{")[2].partition("}")[0] for key in lasting if ":{" in key}
     found.unlisted |= {tag.partition("/")[0] for tag in tags} - known
 
 

@@ -174,6 +174,12 @@ def read_counters(queues: Sequence[QueueKeys], now_ms: int, reach_ms: int) -> Ta
     return [Counters(now_ms, dict(zip(numbers, part, strict=True))) for part in parts]
 
 
+def has_counted(keys: QueueKeys, kind: str, now_ms: int) -> Talk[bool]:
+    """Say whether a queue has counted anything of a kind within the last 24 h."""
+    [counters] = yield from read_counters([keys], now_ms, WINDOWS["24h"].reach_ms)
+    return kind in counters.kinds
+
+
 def read_kinds(keys: QueueKeys, counters: Counters, now_ms: int, window: Window) -> Talk[list[KindStats]]:
     """Read how long the jobs of a queue waited and ran, by kind; the kinds with the most starts first."""
     unit_ms = HOUR_MS if window.by_hours else MINUTE_MS

@@ -102,3 +102,24 @@ def test_a_maximum_is_set_lifted_and_reset(line: Line, queue: str) -> None:
     assert "for a whole queue" in error_line(
         line("queue", "limit", queue, "--kind", "tests.add", "--max-waiting", "1", exit=2)
     )
+
+
+def test_a_kind_or_a_key_that_nobody_knows_gets_a_note(line: Line) -> None:
+    line.enqueue("tests.add", "1")
+    [queue] = line.json("queue", "list")["queues"]
+
+    assert line("queue", "limit", queue, "--kind", "tests.add", "--rate", "5/s").stderr == ""
+    said = line("queue", "limit", queue, "--kind", "tests.ad", "--key", "a", "--rate", "5/s").stderr
+    assert f"no job of kind tests.ad was counted in queue {queue} within 24h" in said
+    assert "no code limits by a: a job without an argument of that name has no limit by it\n" in said
+
+
+def test_a_reset_says_what_stays(line: Line, queue: str) -> None:
+    line("queue", "limit", queue, "--kind", "tests.add", "--key", "a", "--rate", "5/s")
+    line("queue", "limit", queue, "--rate", "5/s")
+
+    said = line("queue", "limit", queue, "--reset").stderr
+
+    again = f"streamjobs queue limit {queue} --reset --kind tests.add --key a"
+    assert said == f"that of kind tests.add stays: {again}\n"
+    assert line(*again.split()[1:]).stderr == f"queue {queue} has no limits\n"

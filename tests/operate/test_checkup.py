@@ -163,6 +163,21 @@ def test_a_walk_sees_only_this_namespace(store: Store) -> None:
     assert seen.keys >= 3
 
 
+def test_what_goes_by_itself_outlives_its_queue(store: Store) -> None:
+    """After a `queue delete` nothing is wrong with results that are kept still."""
+    store.command("SET", store.keys.result("1-1"), "{}", "PX", 60_000)
+    store.command("SET", store.keys.dedupe("k"), "1-1", "PX", 60_000)
+
+    seen = talk(store.executor, checkup.walk(store.keys.namespace, []))
+
+    assert seen is not None
+    assert (seen.keys, seen.unlisted) == (2, set())
+    store.add(1)
+    seen = talk(store.executor, checkup.walk(store.keys.namespace, []))
+    assert seen is not None
+    assert seen.unlisted == {"q"}
+
+
 def test_long_names_are_cut_and_many_are_counted() -> None:
     walk = Walk(endless=[f"sj:{{q}}:dedupe:{n}{'x' * 200}" for n in range(5)])
 
