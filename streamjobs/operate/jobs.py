@@ -302,7 +302,7 @@ def cancel(keys: QueueKeys, local: str, reason: str) -> Talk[bool]:
     """
     [status] = yield [lookup(keys, local)]
     if not ended(status):
-        kept = codec.encode_json({"state": "cancelled", "reason": reason})
+        kept = codec.encode_value({"state": "cancelled", "reason": reason}, "reason")
         meta = status.meta
         item = settle.Ending(b"", 0, local, meta.dedupe_key, meta.result_ttl_ms, kept)
         [[word]] = yield [settle.cancel(keys, "", [item])]

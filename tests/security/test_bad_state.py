@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from streamjobs.cli.main import cli
 from streamjobs.protocol.keys import QueueKeys, types
-from tests.cli.support import APP, Line
+from tests.cli.support import APP, Line, error_line
 from tests.security.corpus import BODIES, FIELDS, KINDS, MARKUP, METAS, STEERING
 from tests.store.support import Store
 
@@ -204,6 +204,7 @@ ROTTEN: list[list[Any]] = [
         STEERING,
     ],
     ["HSET", "config", "limit:r:q", "x", "limit:c:q", "-1", "limit:", "", "limit:r:k:a b", "1 2 3", "redact:k", "1"],
+    ["HSET", "limits", "r:q", "-1 0", "c:q", "-1", "r:k:a", "5 x", "r:k", "0 0"],
     ["HSET", "limits", "r:q", "x", "c:q", "", "x:y", "5", "", "", "c:k:a b c", "5"],
     ["HSET", "totals", "done", "x", "dead", "1.5", "", "", STEERING, "-1"],
     ["SET", "totals", STEERING, "PX", "60000"],
@@ -273,3 +274,25 @@ def test_a_job_that_is_gone_between_two_looks(store: Store, server_url: str) -> 
         ["dead", "replay", "--id", dead["id"], "--yes"],
     ):
         assert ends_in_order(store, server_url, words).exit_code in (4, 5, 0), words
+
+
+def test_a_limit_that_is_none_is_shown_as_broken(store: Store, server_url: str) -> None:
+    store.command("HSET", store.keys.limits, "r:q", "-1 0")
+
+    shown = ends_in_order(store, server_url, ["queue", "limit", "q"])
+
+    assert (shown.exit_code, shown.stdout.split("\n")[1].split()[:3]) == (0, ["rate", "all", "broken"])
+
+
+def test_a_word_without_a_utf8_form_is_refused_in_one_line(store: Store, server_url: str) -> None:
+    line = Line(server_url, store.keys.namespace)
+    line("enqueue", "kind", "-Q", "q")
+    [entry] = [entry.decode() for entry, _ in store.entries()]
+
+    for words in (
+        ["enqueue", "-A", APP, "tests.greet", "\udcff"],
+        ["job", "cancel", f"q:{entry}", "--reason", "\udcff"],
+    ):
+        result = line(*words, exit=2)
+        assert "a string holds a lone surrogate" in error_line(result), words
+    assert line("job", "list").stdout.count("waiting") == 1
