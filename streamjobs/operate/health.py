@@ -177,8 +177,8 @@ def _failures(facts: QueueFacts, thresholds: Thresholds) -> Reason | None:
         return None
     text = f"{share:.0%} of {count(round(lately.ended))} runs failed within {_within(facts)}"
     text += f" (limit {thresholds.passed('failures', share):.0%})"
-    if errors := lately.errors:
-        text += f", most by {next(iter(errors))}"
+    if error := next((name for name in lately.errors if name != "expired"), ""):
+        text += f", most by {error}"
     level = thresholds.level("failures", share)
     return Reason(level, "failures", text, f"streamjobs stats {facts.stats.queue} --by kind")
 

@@ -153,6 +153,12 @@ def test_healthy_queues_are_left_out_first_and_reasons_never(monkeypatch: pytest
     assert (least[3], least[-5:]) == ("… and 3 rows more", whole[-5:])
 
 
+def test_a_queue_that_nobody_works_off_never_drains() -> None:
+    assert WEB.drain_s < 200
+    for changes in ({"paused": True}, {"slots": 0}):
+        assert view(msgspec.structs.replace(WEB.stats, **changes), 1, 100).drain_s == float("inf")
+
+
 def test_verdicts_have_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = drawn(monkeypatch, 80, ALL)
 

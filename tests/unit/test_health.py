@@ -354,3 +354,11 @@ def test_kinds_that_no_worker_knows() -> None:
     )
     # They were parked, and are no more.
     assert verdict(minutes=[steps[-1], *steps[:4]], scheduled=3) == Verdict()
+
+
+def test_jobs_that_died_before_they_ran_are_no_failed_runs() -> None:
+    counts = {"done": 30.0, "dead": 41.0, "dead.expired": 20.0, "dead.undecodable": 20.0, "error.expired": 20.0}
+    tally = Tally(60, counts)
+
+    assert (tally.failed, tally.ended, tally.failure_rate) == (1, 31, 1 / 31)
+    assert found(verdict(minutes=[tally] * 5)) == []
