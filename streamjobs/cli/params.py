@@ -137,15 +137,18 @@ def rate(text: str) -> tuple[int, float] | str:
         return text
     count, _, per = text.partition("/")
     try:
-        return int(count), seconds(per if per[:1].isdigit() else f"1{per}")
+        found = int(count), seconds(per if per[:1].isdigit() else f"1{per}")
     except ValueError as error:
         raise click.BadParameter(f"{text!r:.40} is not a rate: use 100/s, 5/m, 3/10s, or off") from error
+    if found[0] < 1:
+        raise click.BadParameter(f"{text!r:.40}: use 1 or more, or off")
+    return found
 
 
 def pace(text: str) -> float:
     """Read a rate as so many per second."""
     found = rate(text)
-    if isinstance(found, str) or found[0] < 1 or not found[1] > 0:
+    if isinstance(found, str) or not found[1] > 0:
         raise click.BadParameter(f"{text!r:.40} is not a rate at which to go on: use 20/s, 5/m or 3/10s")
     return found[0] / found[1]
 

@@ -61,6 +61,7 @@ def stats(
     if prom and (watch is not None or by != "queue" or settings().as_json):
         raise click.UsageError("--prom prints the queues once: leave out --watch, --by and --json")
     every_s, queues = _every_s(watch, queues)
+    queues = tuple(dict.fromkeys(queues))
     conditions = [one for text in asserts for one in parse(text, params.seconds)]
     look = Look(queues, by, window, dict(thresholds), conditions, prom=prom)
     return look.once() if every_s is None else look.again(every_s)

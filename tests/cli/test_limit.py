@@ -38,6 +38,7 @@ def test_limits_are_set_and_reset(line: Line, queue: str) -> None:
     ("options", "says"),
     [
         (["--rate", "fast"], "is not a rate"),
+        (["--rate", "0/s"], "use 1 or more, or off"),
         (["--rate", "100/s", "--burst", "1"], "use 10 or more"),
         (["--burst", "5"], "--burst goes with a --rate"),
         (["--concurrency", "0"], "use 1 or more"),
@@ -76,7 +77,7 @@ def test_how_many_dead_jobs_are_kept_is_set_and_reset(line: Line, queue: str) ->
         ("30x", "use a number of jobs, a duration with its unit such as 30d, or off"),
         ("d", "use a number of jobs"),
         ("1.5", "'1.5' is not a whole number"),
-        ("10s", "keep_dead"),
+        ("10s", "keep_dead=10 s: must be from 60 s"),
         ("9" * 400 + "d", "use a number of jobs"),
         ("10000000000", "keep_dead"),
     ],

@@ -241,3 +241,9 @@ def test_queue_list(line: Line) -> None:
 
     assert line("queue", "list").stdout == "default\nmath\n"
     assert line.json("queue", "list")["queues"] == ["default", "math"]
+
+
+def test_a_queue_that_is_named_twice_is_shown_once(line: Line) -> None:
+    line.enqueue("tests.add", "1")
+
+    assert [one["queue"] for one in line.stats("math", "math")["queues"]] == ["math"]

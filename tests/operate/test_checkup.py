@@ -125,6 +125,15 @@ def test_counters_that_nothing_can_be_added_to_are_named(store: Store, minute: b
     )
 
 
+def test_a_lease_that_is_none_is_named(store: Store) -> None:
+    store.command("HSET", store.keys.config, "lease_ms", "soon")
+
+    facts = talk(store.executor, checkup.read([store.keys], MINUTE))
+
+    [finding] = found(About.TYPES, *facts)
+    assert (finding.level, f"'soon' (lease_ms of {store.keys.config})" in finding.what) == (Level.FAIL, True)
+
+
 def test_a_minute_of_a_wrong_type_is_named(store: Store) -> None:
     store.command("SET", store.keys.minute(1), "x", "PX", 60_000)
 
