@@ -12,10 +12,11 @@ from streamjobs.cli.one_queue import LIMIT_HEADINGS, limit_cells, show_
 from streamjobs.cli.settings import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import timedelta
 
     from streamjobs.client.talk import Talk
+    from streamjobs.operate.limits import LimitStatus
 
 
 @click.group("queue", cls=Group)
@@ -118,12 +119,8 @@ def limit(
     found = talk(executor, limits.current(keys))
     if kind and not reset and not talk(executor, has_counted(keys, kind, now_ms)):
         show.note(f"no job of kind {kind} was counted in queue {name} within 24h: is it written like that?")
-    if key and not reset and not any(one.key == key and (one.code or not one.by_operator) for one in found):
-        show.note(f"no code limits by {key}: a job without an argument of that name has no limit by it")
-    for one in found if reset and not kind else ():
-        if one.by_operator:
-            options = f"--kind {one.kind}{f' --key {one.key}' if one.key else ''}"
-            show.note(f"that of kind {one.kind} stays: streamjobs queue limit {name} --reset {options}")
+    for note in _notes(found, name, kind, key, reset=reset):
+        show.note(note)
     if settings().as_json:
         show.document("queue.limit", queue=name, limits=[msgspec.structs.asdict(one) for one in found])
         return
@@ -131,6 +128,17 @@ def limit(
         show.note(f"queue {name} has no limits")
         return
     show.Table(*LIMIT_HEADINGS).print(map(limit_cells, found))
+
+
+def _notes(found: "Iterable[LimitStatus]", name: str, kind: str | None, key: str | None, *, reset: bool) -> list[str]:
+    """Return what may not be as it was meant: a key that nobody knows, limits that a reset leaves."""
+    if not reset:
+        known = key is None or any(one.key == key and (one.code or not one.by_operator) for one in found)
+        return [] if known else [f"no code limits by {key}: a kind without an argument of that name has no limit by it"]
+    stay = [one for one in found if one.by_operator and not kind]
+    which = dict.fromkeys((one.kind, f" --key {one.key}" if one.key else "") for one in stay)
+    again = f"streamjobs queue limit {name} --reset --kind"
+    return [f"that of kind {one} stays: {again} {one}{option}" for one, option in which]
 
 
 queue.add_command(purge)

@@ -132,7 +132,7 @@ def _requests(keys: QueueKeys) -> list[Command[Any]]:
     ]
 
 
-NOTHING = (0, views.Group(), 0, 0, 0, {}, {}, {}, 0, 0, "", "", "", views.Aside(), None, None, None)
+NOTHING: Sequence[Any] = (0, views.Group(), 0, 0, 0, {}, {}, {}, 0, 0, "", "", "", views.Aside(), None, None, None)
 """What keys of a wrong type count for, request by request."""
 
 

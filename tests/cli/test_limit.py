@@ -112,7 +112,7 @@ def test_a_kind_or_a_key_that_nobody_knows_gets_a_note(line: Line) -> None:
     assert line("queue", "limit", queue, "--kind", "tests.add", "--rate", "5/s").stderr == ""
     said = line("queue", "limit", queue, "--kind", "tests.ad", "--key", "a", "--rate", "5/s").stderr
     assert f"no job of kind tests.ad was counted in queue {queue} within 24h" in said
-    assert "no code limits by a: a job without an argument of that name has no limit by it\n" in said
+    assert "no code limits by a: a kind without an argument of that name has no limit by it\n" in said
 
 
 def test_a_reset_says_what_stays(line: Line, queue: str) -> None:

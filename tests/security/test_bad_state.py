@@ -172,6 +172,11 @@ def test_a_key_of_another_type_hides_no_other_queue(store: Store, server_url: st
         ("wrong", 0, "critical"),
     ]
     assert queues[1]["reasons"][0]["about"] == "unreadable"
+    # Of the queue itself nothing is made out to be empty.
+    shown = ends_in_order(store, server_url, ["queue", "show", "wrong"])
+    assert (shown.exit_code, f"{key} is of a wrong type" in shown.stderr) == (1, True)
+    assert ends_in_order(store, server_url, ["queue", "delete", "wrong", "--yes"]).exit_code == 5
+    assert ends_in_order(store, server_url, ["queue", "purge", "wrong", "--dry-run"]).exit_code == 2
     prom = ends_in_order(store, server_url, ["stats", "--prom"]).stdout
     assert 'streamjobs_queue_health{queue="wrong"} 2' in prom
     jobs = ends_in_order(store, server_url, ["job", "list"])
