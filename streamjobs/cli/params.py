@@ -141,7 +141,7 @@ def rate(text: str) -> tuple[int, float] | str:
     except ValueError as error:
         raise click.BadParameter(f"{text!r:.40} is not a rate: use 100/s, 5/m, 3/10s, or off") from error
     if found[0] < 1:
-        raise click.BadParameter(f"{text!r:.40}: use 1 or more, or off")
+        raise click.BadParameter(f"{text!r:.40} is not a rate: use 1 or more, such as 5/m")
     return found
 
 

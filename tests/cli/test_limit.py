@@ -38,7 +38,7 @@ def test_limits_are_set_and_reset(line: Line, queue: str) -> None:
     ("options", "says"),
     [
         (["--rate", "fast"], "is not a rate"),
-        (["--rate", "0/s"], "use 1 or more, or off"),
+        (["--rate", "0/s"], "is not a rate: use 1 or more"),
         (["--rate", "100/s", "--burst", "1"], "use 10 or more"),
         (["--burst", "5"], "--burst goes with a --rate"),
         (["--concurrency", "0"], "use 1 or more"),
