@@ -169,7 +169,9 @@ def with_key(meta: Meta, mode: Dedupe, handler: Handler | None, arguments: msgsp
             of those that make the key is redacted.
     """
     if handler is None or arguments is None:
-        raise UsageError("dedupe: the handler is not known here, so its arguments make no key: give dedupe_key=")
+        raise UsageError(
+            "dedupe: the handler is not known here, so its arguments make no key: give a dedupe_key, or the app"
+        )
     if handler.options.redact:
         redact.check_key(handler.options.redact, mode, handler.kind)
     return msgspec.structs.replace(meta, dedupe_key=mode.key_of(handler.kind, arguments))

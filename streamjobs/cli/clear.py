@@ -67,13 +67,14 @@ def purge(
 def _count(keys: "QueueKeys", states: "list[Live]", means: "Selection | None", limit: int) -> int:
     """Count the jobs that are meant: without looking at each where all of these states are."""
     from streamjobs.client.talk import talk
+    from streamjobs.operate.live import Selection
     from streamjobs.operate.purge import count
     from streamjobs.operate.stats import snapshot
 
     executor, _ = settings().reach()
-    if means is not None:
-        return talk(executor, count(keys, states, means, limit))
     [now] = talk(executor, snapshot(keys.namespace, [keys.queue])).queues
+    if means is not None or now.unreadable:
+        return talk(executor, count(keys, states, means or Selection(), limit))
     found = sum(int(getattr(now, state.value)) for state in states)
     return min(limit, found) if limit else found
 

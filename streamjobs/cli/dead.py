@@ -59,7 +59,8 @@ def list_(limit: int | None, **options: Any) -> None:
 
 def _row(job: "JobStatus", now_ms: int) -> tuple[str, ...]:
     error = job.error or ("(no job: somebody else wrote this row)" if job.foreign else "")
-    return job.id, job.kind, job.reason, str(job.attempt), show.ago(now_ms - job.died_ms), error
+    died = show.ago(now_ms - job.died_ms) if job.died_ms else "?"
+    return job.id, job.kind, job.reason, str(job.attempt), died, error
 
 
 @dead.command("groups")
@@ -96,7 +97,12 @@ def groups(**options: Any) -> None:
 def _error(group: "Alike") -> str:
     """Return type, class and text: what may be cut stands last."""
     rest = group.error.removeprefix(group.error_type)
-    return f"{group.error_type} ({group.error_class}){rest}" if group.error_class else group.error
+    if not group.error_class:
+        return group.error
+    if not group.error_type:
+        # Somebody else's text may name none.
+        return f"({group.error_class}) {rest.lstrip(': ')}"
+    return f"{group.error_type} ({group.error_class}){rest}"
 
 
 def _group_fields(group: "Alike") -> dict[str, Any]:

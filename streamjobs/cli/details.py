@@ -139,6 +139,7 @@ def print_job(job: "JobStatus", now_ms: int, *, holds: bool, waits: "Sequence[Wa
         ("heard of", show.ago(job.silent_ms) if job.worker else ""),
         ("key held", held),
         ("newer follow", follow),
+        ("parked", f"no worker knows kind {job.kind}" if job.unknown else ""),
         *(("waits for", _waiting(one)) for one in waits),
     ]
     show.pairs([*_about(job, now_ms), ("where", _where(job)), *rest, ("trace", job.meta.traceparent)])

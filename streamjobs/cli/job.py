@@ -9,6 +9,7 @@ from streamjobs.cli import params, show
 from streamjobs.cli.commands import Group
 from streamjobs.cli.details import job_fields, listed_fields, print_job
 from streamjobs.cli.each import Row, each
+from streamjobs.cli.endings import FAILED, Failed, fail_by
 from streamjobs.cli.live import chosen, selecting, selection
 from streamjobs.cli.params import Names, flat
 from streamjobs.cli.secrets import revealing
@@ -45,10 +46,13 @@ def list_(queues: Names, states: tuple[str, ...], limit: int, after: str, **opti
     """
     from streamjobs.client.talk import talk
     from streamjobs.operate import live
-    from streamjobs.operate.queues import several
+    from streamjobs.operate.queues import several, wrong_keys
 
     executor, now_ms = settings().reach()
     names = talk(executor, several(settings().namespace, flat(queues)))
+    # One that is broken hides no other: that one is named at the end.
+    wrong = talk(executor, wrong_keys(settings().namespace, names)) if len(names) > 1 else {}
+    names = [name for name in names if name not in wrong]
     means = selection(**options, now_ms=now_ms)
     part = live.listing(settings().namespace, names, chosen(states, STATES), means, after=after, limit=limit)
     found = talk(executor, part)
@@ -57,6 +61,8 @@ def list_(queues: Names, states: tuple[str, ...], limit: int, after: str, **opti
         show.document("job.list", jobs=jobs, looked_at=found.looked, next=found.next or None)
     else:
         _print(found, now_ms)
+    said = [f"queue {name} is left out: {key} is of a wrong type (streamjobs doctor)" for name, key in wrong.items()]
+    fail_by([Failed(text, FAILED) for text in said])
 
 
 def _print(found: "Listing", now_ms: int) -> None:
@@ -76,6 +82,8 @@ def _row(found: "JobStatus", now_ms: int) -> tuple[str, ...]:
     note = f"in {show.age(found.due_ms - now_ms)}" if found.due_ms > now_ms else "due" if found.due_ms else ""
     if found.retrying and found.history:
         note += f": {found.history[-1].error}"
+    if found.unknown:
+        note += f": parked, no worker knows kind {found.kind}"
     return (
         found.id,
         found.kind,

@@ -8,7 +8,7 @@ import click
 from streamjobs.cli import params, show
 from streamjobs.cli.commands import Command
 from streamjobs.cli.endings import REFUSED, Failed
-from streamjobs.cli.selection import Chosen, confirmed, named, selecting
+from streamjobs.cli.selection import Chosen, confirmed, selecting
 from streamjobs.cli.settings import settings
 from streamjobs.core.errors import UsageError
 
@@ -104,8 +104,6 @@ class _Count:
         self.jobs = 0
         self.first_ms = self.last_ms = 0
         self.left: dict[str, str] = {}
-        self.queues: dict[str, None] = {}
-        """Those that have any, in the order in which they were met."""
 
 
 class _Work:
@@ -152,7 +150,6 @@ class _Work:
                         found.left[job.id] = str(error)
                         continue
                     found.jobs += 1
-                    found.queues[job.queue] = None
                     found.first_ms = min(found.first_ms or job.died_ms, job.died_ms)
                     found.last_ms = max(found.last_ms, job.died_ms)
         return found
@@ -162,8 +159,7 @@ class _Work:
         since, until = (show.ago(self._chosen.now_ms - at_ms) for at_ms in (count.first_ms, count.last_ms))
         died = f", died {since}{'' if since == until else f' to {until}'}" if count.jobs else ""
         left = f"; {show.plural(len(count.left), 'job')} would be left dead" if count.left else ""
-        target = named(sorted(count.queues)) or self._chosen.target
-        return f"{self._verb} {show.plural(count.jobs, 'job')} of {target}{self._to}{died}{left}"
+        return f"{self._verb} {show.plural(count.jobs, 'job')} of {self._chosen.target}{self._to}{died}{left}"
 
     @property
     def _skipped(self) -> str:

@@ -6,6 +6,7 @@ import click
 
 from streamjobs.cli import params, show
 from streamjobs.cli.commands import Command
+from streamjobs.cli.endings import FAILED, Failed
 from streamjobs.cli.settings import settings
 
 if TYPE_CHECKING:
@@ -27,12 +28,14 @@ def show_(name: str) -> None:
     found = talk(executor, one_queue(settings().namespace, name))
     if settings().as_json:
         show.document("queue.show", **_fields(found))
-        return
-    show.pairs(_about(found))
-    for title, rows in _tables(found).items():
-        if rows:
-            show.line()
-            show.Table(*title.split("|")).print(rows)
+    else:
+        show.pairs(_about(found))
+        for title, rows in _tables(found).items():
+            if rows:
+                show.line()
+                show.Table(*title.split("|")).print(rows)
+    if key := found.stats.unreadable:
+        raise Failed(f"{key} is of a wrong type, and what it should hold counts as 0 (streamjobs doctor)", FAILED)
 
 
 def limit_cells(one: "LimitStatus") -> tuple[str, ...]:

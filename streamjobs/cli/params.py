@@ -137,15 +137,18 @@ def rate(text: str) -> tuple[int, float] | str:
         return text
     count, _, per = text.partition("/")
     try:
-        return int(count), seconds(per if per[:1].isdigit() else f"1{per}")
+        found = int(count), seconds(per if per[:1].isdigit() else f"1{per}")
     except ValueError as error:
         raise click.BadParameter(f"{text!r:.40} is not a rate: use 100/s, 5/m, 3/10s, or off") from error
+    if found[0] < 1:
+        raise click.BadParameter(f"{text!r:.40} is not a rate: use 1 or more, such as 5/m")
+    return found
 
 
 def pace(text: str) -> float:
     """Read a rate as so many per second."""
     found = rate(text)
-    if isinstance(found, str) or found[0] < 1 or not found[1] > 0:
+    if isinstance(found, str) or not found[1] > 0:
         raise click.BadParameter(f"{text!r:.40} is not a rate at which to go on: use 20/s, 5/m or 3/10s")
     return found[0] / found[1]
 
@@ -171,16 +174,18 @@ Pair = tuple[float | None, float | None]
 """From when on degraded, and critical; None for never."""
 
 
-def threshold(text: str) -> tuple[str, Pair]:
-    """Read a threshold: `oldest=30s/2m` for degraded and critical, `dead=10` for degraded alone; `off` for never."""
+def threshold(text: str) -> tuple[str, Pair | float | None]:
+    """Read a threshold: `oldest=30s/2m` for degraded and critical, `dead=10` for degraded, and critical as usual;
+    `off` for never.
+    """
     name, sign, value = text.partition("=")
-    low, _, high = value.partition("/")
+    low, both, high = value.partition("/")
     if not sign or not low:
         raise click.BadParameter(
             f"{text!r:.40} is not a threshold: use oldest=30s/2m, dead=10, failures=20%/50%, dead=off"
         )
     try:
-        return name, (_bound(low), _bound(high or "off"))
+        return name, (_bound(low), _bound(high)) if both else _bound(low)
     except ValueError as error:
         raise click.BadParameter(f"{text!r:.40}: use a duration, a number, per cent, or off") from error
 

@@ -12,10 +12,11 @@ from streamjobs.cli.one_queue import LIMIT_HEADINGS, limit_cells, show_
 from streamjobs.cli.settings import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from datetime import timedelta
 
     from streamjobs.client.talk import Talk
+    from streamjobs.operate.limits import LimitStatus
 
 
 @click.group("queue", cls=Group)
@@ -101,6 +102,7 @@ def limit(
     from streamjobs.client.talk import talk
     from streamjobs.core.limits import Rate
     from streamjobs.operate import limits
+    from streamjobs.operate.metrics import has_counted
     from streamjobs.operate.queues import known
 
     if burst is not None and not isinstance(rate, tuple):
@@ -111,10 +113,14 @@ def limit(
         values = limits.changes(wanted, concurrency, kind, key, reset, max_waiting, keep_dead)
     elif kind or key:
         raise click.UsageError("--kind and --key go with --rate, --concurrency or --reset")
-    executor, _ = settings().reach()
+    executor, now_ms = settings().reach()
     keys = talk(executor, known(settings().namespace, name))
     talk(executor, limits.change(keys, values))
     found = talk(executor, limits.current(keys))
+    if kind and not reset and not talk(executor, has_counted(keys, kind, now_ms)):
+        show.note(f"no job of kind {kind} was counted in queue {name} within 24h: is it written like that?")
+    for note in _notes(found, name, kind, key, reset=reset):
+        show.note(note)
     if settings().as_json:
         show.document("queue.limit", queue=name, limits=[msgspec.structs.asdict(one) for one in found])
         return
@@ -122,6 +128,17 @@ def limit(
         show.note(f"queue {name} has no limits")
         return
     show.Table(*LIMIT_HEADINGS).print(map(limit_cells, found))
+
+
+def _notes(found: "Iterable[LimitStatus]", name: str, kind: str | None, key: str | None, *, reset: bool) -> list[str]:
+    """Return what may not be as it was meant: a key that nobody knows, limits that a reset leaves."""
+    if not reset:
+        known = key is None or any(one.key == key and (one.code or not one.by_operator) for one in found)
+        return [] if known else [f"no code limits by {key}: a kind without an argument of that name has no limit by it"]
+    stay = [one for one in found if one.by_operator and not kind]
+    which = dict.fromkeys((one.kind, f" --key {one.key}" if one.key else "") for one in stay)
+    again = f"streamjobs queue limit {name} --reset --kind"
+    return [f"that of kind {one} stays: {again} {one}{option}" for one, option in which]
 
 
 queue.add_command(purge)

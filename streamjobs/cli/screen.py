@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from streamjobs.operate.metrics import KindStats, Spread, Tally
     from streamjobs.operate.overview import Overview, QueueView
 
+SLIM = 54
+"""From so many columns on there is room for more than how many jobs wait, and for how long."""
+USUAL = 80
+"""From so many columns on there is room for rates."""
 WIDE = 100
 """From so many columns on all of a queue's numbers have room, and two spaces between them."""
 WIDEST = 120
@@ -25,21 +29,41 @@ NAME = 24
 """Columns that a queue's name may take beside its reasons."""
 
 
-def overview(seen: "Overview", *, named: bool) -> list[str]:
-    """Return the screen of queues; of those that were `named` also what came and went."""
-    lines = [*heading(seen), ""]
+def overview(seen: "Overview", room: int | None = None, *, named: bool) -> list[str]:
+    """Return the screen of queues; of those that were `named` also what came and went.
+
+    Where there is `room` for so many lines only, healthy queues are left out first, and reasons last.
+    """
+    reasons = list(_reasons(seen))
     if not seen.queues:
-        return [*lines, *_reasons(seen)]
-    lines += _table(seen.queues)
-    for block in (_reasons(seen), _trends(seen) if named else ()):
-        if found := list(block):
-            lines += ["", *found]
+        return [*heading(seen), "", *reasons]
+    table = _table(seen.queues)
+    if room is not None and len(table) > room - _height(reasons):
+        # The worst first: what does not fit is cut from below.
+        order = sorted(range(len(seen.queues)), key=lambda i: -seen.queues[i].verdict.health)
+        table = [table[0], *(table[i + 1] for i in order)]
+    return _screen(seen, table, [reasons, list(_trends(seen)) if named else []], room)
+
+
+def _height(reasons: Sequence[str]) -> int:
+    """Return how many lines a screen has beside its table."""
+    return 2 + (len(reasons) + 1 if reasons else 0)
+
+
+def _screen(seen: "Overview", table: Sequence[str], blocks: Iterable[Sequence[str]], room: int | None) -> list[str]:
+    """Return heading, table and blocks. Of the table only as much as leaves room for the first block: reasons."""
+    first, *rest = blocks
+    if room is not None and len(table) > (most := max(2, room - _height(first))):
+        table = [*table[: most - 1], f"… and {show.plural(len(table) - most + 1, 'row')} more"]
+    lines = [*heading(seen), "", *table]
+    for block in (first, *rest):
+        lines += ["", *block] if block else []
     return lines
 
 
-def kinds(seen: "Overview") -> list[str]:
+def kinds(seen: "Overview", room: int | None = None) -> list[str]:
     """Return the screen of kinds."""
-    lines = [*heading(seen), ""]
+    lines: list[str] = []
     rows = [row for view in seen.queues for one in view.kinds or () for row in _kind_rows(view.stats.queue, one)]
     if rows:
         lines += show.Table(*"~QUEUE ~KIND >RUNS >FAIL% TIME >MEAN >P50 >P95 >P99".split()).lines(rows)
@@ -53,9 +77,7 @@ def kinds(seen: "Overview") -> list[str]:
         lines += ["", *show.Table("~QUEUE", "~KIND", "~ERRORS").lines(errors)]
     if not rows:
         lines.append(f"nothing was counted within {seen.window.name}")
-    if found := list(_reasons(seen)):
-        lines += ["", *found]
-    return lines
+    return _screen(seen, lines, [list(_reasons(seen))], room)
 
 
 def _kind_rows(queue: str, one: "KindStats") -> Iterator[tuple[str, ...]]:
@@ -66,9 +88,9 @@ def _kind_rows(queue: str, one: "KindStats") -> Iterator[tuple[str, ...]]:
     yield ("", "", "", "", "wait", *spread(one.wait))
 
 
-def workers(seen: "Overview") -> list[str]:
+def workers(seen: "Overview", room: int | None = None) -> list[str]:
     """Return the screen of workers: each, and the jobs that have run for longest."""
-    lines = [*heading(seen), ""]
+    lines: list[str] = []
     found = seen.workers
     if found is None or not found.workers:
         lines.append("no workers")
@@ -76,9 +98,7 @@ def workers(seen: "Overview") -> list[str]:
         lines += crew.table(found, "~NAME ~HOST VERSION STATE >RUN/SLOTS >RSS >LAG >SEEN ~QUEUES")
         if running := crew.jobs(found):
             lines += ["", *running]
-    if reasons := list(_reasons(seen)):
-        lines += ["", *reasons]
-    return lines
+    return _screen(seen, lines, [list(_reasons(seen))], room)
 
 
 def heading(seen: "Overview") -> list[str]:
@@ -104,7 +124,14 @@ def _memory(server: "ServerFacts") -> str:
 
 def _table(views: Sequence["QueueView"]) -> list[str]:
     columns = show.screen_columns()
-    if columns < WIDE:
+    # The terminal cuts what is too long, and HEALTH stands last.
+    if columns < SLIM:
+        headings = "~QUEUE >WAITING >OLDEST HEALTH"
+        table = show.Table(*headings.split(), gap=" ", tints=TINTS)
+    elif columns < USUAL:
+        headings = "~QUEUE >WAITING >RUN/SLOTS >DEAD >OLDEST HEALTH"
+        table = show.Table(*headings.split(), gap=" ", tints=TINTS)
+    elif columns < WIDE:
         headings = "~QUEUE >WAITING >RUN/SLOTS >SCHED >RETRY >DEAD >OLDEST >IN/s >OUT/s >FAIL% HEALTH"
         table = show.Table(*headings.split(), gap=" ", tints=TINTS)
     elif columns < WIDEST:

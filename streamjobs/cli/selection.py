@@ -142,8 +142,10 @@ class Chosen:
 
     @property
     def target(self) -> str:
-        """The queues, as a sentence names them."""
-        if self._ids:
+        """The queues, as a sentence names them: those of the jobs that were found, or that were looked for."""
+        if self._source.queues:
+            names = sorted(self._source.queues)
+        elif self._ids:
             names = list(dict.fromkeys(split_job_id(one)[0] for one in self._ids))
         else:
             names = self.queues
@@ -152,7 +154,7 @@ class Chosen:
 
 def named(queues: Sequence[str]) -> str:
     """Return queues as a sentence names them; "" for none."""
-    return ", ".join(queues[:4]) + (f" and {len(queues) - 4} more queues" if len(queues) > 4 else "")
+    return ", ".join(queues[:4]) + (f" and {show.plural(len(queues) - 4, 'more queue')}" if len(queues) > 4 else "")
 
 
 def confirmed(what: str, *, yes: bool) -> bool:

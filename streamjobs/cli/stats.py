@@ -48,7 +48,7 @@ def stats(
     by: str,
     window: str | None,
     asserts: tuple[str, ...],
-    thresholds: tuple[tuple[str, params.Pair], ...],
+    thresholds: tuple[tuple[str, params.Pair | float | None], ...],
     prom: bool,
 ) -> int:
     """Show what each queue holds, what came and went lately, and whether it is healthy and why not.
@@ -61,6 +61,7 @@ def stats(
     if prom and (watch is not None or by != "queue" or settings().as_json):
         raise click.UsageError("--prom prints the queues once: leave out --watch, --by and --json")
     every_s, queues = _every_s(watch, queues)
+    queues = tuple(dict.fromkeys(queues))
     conditions = [one for text in asserts for one in parse(text, params.seconds)]
     look = Look(queues, by, window, dict(thresholds), conditions, prom=prom)
     return look.once() if every_s is None else look.again(every_s)
@@ -87,7 +88,7 @@ class Look:
         queues: tuple[str, ...],
         by: str,
         window: str | None,
-        thresholds: dict[str, params.Pair],
+        thresholds: dict[str, params.Pair | float | None],
         conditions: "Sequence[Condition]",
         *,
         prom: bool,
@@ -103,12 +104,12 @@ class Look:
         self._thresholds = thresholds
         self._conditions = conditions
         self._prom = prom
-        self._executor, _ = settings().reach()
 
     def once(self) -> int:
         """Show it, and return the exit code."""
         from streamjobs.core.thresholds import Health
 
+        settings().reach()
         seen, broken = self._see()
         if self._prom:
             from streamjobs.operate.prom import judged
@@ -127,12 +128,13 @@ class Look:
 
     def again(self, every_s: float) -> NoReturn:
         """Show it again and again."""
-        from streamjobs.cli.watch import watch
+        from streamjobs.cli.watch import alarm, watch
 
-        def lines() -> list[str]:
+        def lines(room: int | None) -> list[str]:
             seen, broken = self._see()
-            failed = [click.style(show.clean(f"error: {line}"), fg="red") for line in _failed(broken)]
-            return self._lines(seen) + (["", *failed] if failed else [])
+            failed = [line for text in _failed(broken) for line in alarm(text)]
+            heading, *rest = self._lines(seen, None if room is None else room - len(failed))
+            return [heading, *failed, *rest]
 
         def tell() -> None:
             show.document_line("stats", **fields(*self._see()))
@@ -152,18 +154,18 @@ class Look:
             by_kind=self._by == "kind",
             by_worker=self._by == "worker",
         )
-        seen = talk(self._executor, conversation)
+        seen = talk(settings().connections.sync(), conversation)
         return seen, broken(self._conditions, seen)
 
-    def _lines(self, seen: "Overview") -> list[str]:
+    def _lines(self, seen: "Overview", room: int | None = None) -> list[str]:
         from streamjobs.cli import screen
 
         match self._by:
             case "kind":
-                return screen.kinds(seen)
+                return screen.kinds(seen, room)
             case "worker":
-                return screen.workers(seen)
-        return screen.overview(seen, named=bool(self._queues))
+                return screen.workers(seen, room)
+        return screen.overview(seen, room, named=bool(self._queues))
 
 
 def _failed(broken: "Sequence[Broken]") -> list[str]:

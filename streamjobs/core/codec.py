@@ -147,7 +147,7 @@ class Signature:
         """As `bind`, for arguments by name in text or JSON form, as the command line has them."""
         try:
             arguments = msgspec.convert(values, self.struct, strict=False, dec_hook=_dec_hook)
-        except msgspec.ValidationError as error:
+        except _UNENCODABLE as error:
             raise UsageError(f"{self.name}: {_reason(error)}") from error
         return self.bind((), msgspec.structs.asdict(arguments))
 

@@ -92,7 +92,8 @@ def milliseconds(value: float | timedelta, what: str, *, low_ms: int = 1, high_m
     if abs(seconds) <= high_ms / 1000 and low_ms <= (result := math.ceil(round(seconds * 1000, 3))) <= high_ms:
         return result
     high = "10 years" if high_ms == MAX_DELAY_MS else f"{high_ms / 1000:.10g} s"
-    raise InvalidOption(f"{what}={value!r:.80}: must be from {low_ms / 1000:g} s to {high}")
+    shown = f"{value.total_seconds():g} s" if isinstance(value, timedelta) else f"{value!r:.80}"
+    raise InvalidOption(f"{what}={shown}: must be from {low_ms / 1000:g} s to {high}")
 
 
 def instant_ms(value: datetime, what: str) -> int:

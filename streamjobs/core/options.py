@@ -184,7 +184,7 @@ class EnqueueOptions(_Options, frozen=True):
         if self.dedupe is not UNSET:
             check_mode(self.dedupe)
             if self.dedupe is None and self.dedupe_key is not None:
-                raise InvalidOption(f"dedupe=None and dedupe_key={self.dedupe_key!r:.80}: give one of the two")
+                raise InvalidOption(f"dedupe_key={self.dedupe_key!r:.80} and no dedupe: give one of the two")
         if self.queue is not None:
             names.check_name(self.queue, "queue")
         if self.headers is not None:

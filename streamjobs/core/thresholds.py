@@ -12,7 +12,7 @@ from streamjobs.core.errors import InvalidOption
 
 Bound: TypeAlias = float | timedelta | None
 Bounds: TypeAlias = Bound | tuple[Bound, Bound]
-"""From when on degraded and critical; one alone is for degraded; None is for never."""
+"""From when on degraded and critical; one alone is for degraded, and critical stays as usual; None is for never."""
 Pair: TypeAlias = tuple[float | None, float | None]
 
 
@@ -35,10 +35,12 @@ UNITS = {"oldest": "s", "latency": "s", "failures": "%", "memory": "%"}
 
 
 class Thresholds(msgspec.Struct, frozen=True):
-    """From when on a queue is degraded, and critical: each a pair, a number for degraded alone, or None for never.
+    """From when on a queue is degraded, and critical: each a pair, a number, or None for never.
+
+    A number alone is for degraded: critical is then as usual, or from the same number on where that is greater.
 
     Raises:
-        InvalidOption: one is negative, no number, or critical before it is degraded.
+        InvalidOption: one is negative, no number, a share above 1, or critical before it is degraded.
     """
 
     oldest: Bounds = (60, 300)
@@ -65,7 +67,12 @@ class Thresholds(msgspec.Struct, frozen=True):
     def pair(self, name: str) -> Pair:
         """Return from when on a measure is degraded and critical; None for never; times in seconds."""
         given = getattr(self, name)
-        two = given if isinstance(given, tuple) else (given, None)
+        if not isinstance(given, tuple):
+            low = _number(name, given)
+            usual = _USUAL[name]
+            high = _number(name, usual[1]) if isinstance(usual, tuple) else None
+            return low, None if low is None or high is None else max(low, high)
+        two = given
         if len(two) != 2:
             raise InvalidOption(f"threshold {name}={given!r:.80}: give one number, or two: (degraded, critical)")
         low, high = (_number(name, value) for value in two)
@@ -107,7 +114,14 @@ def _number(name: str, value: Any) -> float | None:
     number = value.total_seconds() if isinstance(value, timedelta) and UNITS.get(name) == "s" else value
     if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number < math.inf:
         raise InvalidOption(f"threshold {name}={value!r:.80}: expected a number, 0 or more, or None for never")
+    if UNITS.get(name) == "%" and number > 1:
+        raise InvalidOption(
+            f"threshold {name}={value!r:.80}: expected a share, 0 to 1 (on the command line 0% to 100%)"
+        )
     return float(number)
+
+
+_USUAL: dict[str, Bounds] = dict(zip(Thresholds.__struct_fields__, Thresholds.__struct_defaults__, strict=True))
 
 
 def stored(text: str) -> Thresholds:

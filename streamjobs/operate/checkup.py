@@ -37,6 +37,8 @@ class QueueFacts(msgspec.Struct, frozen=True):
     """Keys of a wrong type, in words."""
     rotten: tuple[str, ...] = ()
     """Counters that nothing can be added to, in words."""
+    lease: str = ""
+    """What stands where its lease should, and is none, in words; "" where all is well."""
     waiting: int | None = 0
     live: tuple[str, ...] = ()
     """Workers seen within 15 s."""
@@ -92,6 +94,7 @@ def _facts(keys: QueueKeys, replies: Sequence[Any], now_ms: int) -> QueueFacts:
         keys.queue,
         None if None in found else tuple(wrong),
         tuple(rotten),
+        _no_lease(keys, config),
         waiting,
         tuple(live),
         bool(live) and not any(map(whole, live.values())),
@@ -101,6 +104,11 @@ def _facts(keys: QueueKeys, replies: Sequence[Any], now_ms: int) -> QueueFacts:
         None if held is None else tuple(held or ()),
         schema or "",
     )
+
+
+def _no_lease(keys: QueueKeys, config: dict[str, str]) -> str:
+    value = config.get("lease_ms", "")
+    return f"{value!r:.40} (lease_ms of {keys.config})" if value and whole(value) < 1 else ""
 
 
 def _types_of(keys: QueueKeys, now_ms: int) -> dict[str, str]:
@@ -141,8 +149,15 @@ def judge(queues: Sequence[QueueFacts]) -> list[Finding]:
 def _types(queue: QueueFacts) -> Finding | None:
     if queue.wrong is None:
         return Finding(About.TYPES, Level.UNKNOWN, f"this user may not see those of queue {queue.queue}")
-    if queue.wrong or not queue.rotten:
-        return wrong_types(queue.wrong) if queue.wrong else None
+    if queue.wrong:
+        return wrong_types(queue.wrong)
+    if queue.lease:
+        advice = "delete that field (HDEL): the next worker that starts sets its own, and until then none can"
+        return Finding(
+            About.TYPES, Level.FAIL, f"queue {queue.queue}: its lease is no number of ms: {queue.lease}", advice
+        )
+    if not queue.rotten:
+        return None
     what = f"no number, so that nothing is counted there: {_some(queue.rotten)}"
     return Finding(About.TYPES, Level.WARN, what, "delete that field (HDEL) and see who wrote it; jobs are not touched")
 
@@ -239,8 +254,11 @@ def _sort(found: Walk, keys: Sequence[str], known: set[str]) -> Talk[None]:
     found.strange += [key for key, kind in kinds.items() if kind is None]
     expiring = [key for key, kind in kinds.items() if kind in EXPIRING]
     ttls = yield Leniently([inspect.ttl_ms(key) for key in expiring])
-    found.endless += [key for key, ttl in zip(expiring, ttls, strict=True) if ttl == -1]
-    tags = {key.partition("{")[2].partition("}")[0] for key, kind in kinds.items() if kind and ":{" in key}
+    endless = [key for key, ttl in zip(expiring, ttls, strict=True) if ttl == -1]
+    found.endless += endless
+    # What goes by itself outlives its queue: results, windows of dedupe keys, effects.
+    lasting = {key for key, kind in kinds.items() if kind and kind not in EXPIRING}.union(endless)
+    tags = {key.partition("{")[2].partition("}")[0] for key in lasting if ":{" in key}
     found.unlisted |= {tag.partition("/")[0] for tag in tags} - known
 
 

@@ -57,9 +57,12 @@ def contents(namespace: str, queue: str) -> Talk[Contents]:
 
     Raises:
         NotFound: there is no such queue.
+        Refused: a key of it is of a wrong type, so what goes with it cannot be said.
     """
     keys = yield from known(namespace, queue)
     now = yield from snapshot(namespace, [queue])
+    if key := now.queues[0].unreadable:
+        raise Refused(f"queue {queue}: {key} is of a wrong type: move it away first (RENAME)")
     overrides, rows = yield [lanes.overrides(keys), crons.rows(keys)]
     return Contents(now.queues[0], len(overrides), len(rows))
 

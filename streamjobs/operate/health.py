@@ -73,6 +73,10 @@ Check = Callable[[QueueFacts, Thresholds], Reason | None]
 
 def judge(facts: QueueFacts, thresholds: Thresholds) -> Verdict:
     """Return the verdict on a queue."""
+    if key := facts.stats.unreadable:
+        # What follows from counts that could not be had is no reason.
+        text = f"unreadable: {key} is of a wrong type"
+        return Verdict((Reason(Health.CRITICAL, "unreadable", text, "streamjobs doctor"),))
     return _verdict(check(facts, thresholds) for check in CHECKS)
 
 
@@ -173,10 +177,21 @@ def _failures(facts: QueueFacts, thresholds: Thresholds) -> Reason | None:
         return None
     text = f"{share:.0%} of {count(round(lately.ended))} runs failed within {_within(facts)}"
     text += f" (limit {thresholds.passed('failures', share):.0%})"
-    if errors := lately.errors:
-        text += f", most by {next(iter(errors))}"
+    if error := next((name for name in lately.errors if name != "expired"), ""):
+        text += f", most by {error}"
     level = thresholds.level("failures", share)
     return Reason(level, "failures", text, f"streamjobs stats {facts.stats.queue} --by kind")
+
+
+def _unknown_kinds(facts: QueueFacts, thresholds: Thresholds) -> Reason | None:
+    # Each job is parked again after 60 s at the latest: less than a minute says nothing of those parked before.
+    parked = round(max((step.of("snoozed.parks") for step in facts.minutes[-2:]), default=0.0))
+    if not parked:
+        return None
+    text = f"jobs of kinds that no worker here knows: put off {plural(parked, 'time')} in a minute"
+    return Reason(
+        Health.DEGRADED, "unknown_kinds", text, f"streamjobs job list -Q {facts.stats.queue} --state scheduled"
+    )
 
 
 def _crashes(facts: QueueFacts, thresholds: Thresholds) -> Reason | None:
@@ -209,7 +224,7 @@ def _dead(facts: QueueFacts, thresholds: Thresholds) -> Reason | None:
 
 CHECKS: Sequence[Check] = (
     *(_paused, _no_worker, _quiet, _oldest, _waiting, _full, _falling_behind),
-    *(_crashes, _failures, _lost, _dead),
+    *(_unknown_kinds, _crashes, _failures, _lost, _dead),
 )
 
 

@@ -80,6 +80,14 @@ class JobStatus(msgspec.Struct, frozen=True):
         return job.enqueued_ms(self.id.partition(":")[2])
 
     @property
+    def unknown(self) -> bool:
+        """Whether it waits for a worker that knows its kind: none that had it did."""
+        meta = self.meta
+        put_off = self.state is State.SCHEDULED and not self.retrying
+        # One that a worker knew since has been put off for another cause.
+        return put_off and meta.parks > 0 and not meta.failures and not meta.snoozes and not meta.rate_waits
+
+    @property
     def expires_ms(self) -> int:
         """Server time by which its first attempt must have started; 0 for no limit, or where it is not known."""
         return job.expires_ms(self.id.partition(":")[2], self.meta)
@@ -294,7 +302,7 @@ def cancel(keys: QueueKeys, local: str, reason: str) -> Talk[bool]:
     """
     [status] = yield [lookup(keys, local)]
     if not ended(status):
-        kept = codec.encode_json({"state": "cancelled", "reason": reason})
+        kept = codec.encode_value({"state": "cancelled", "reason": reason}, "reason")
         meta = status.meta
         item = settle.Ending(b"", 0, local, meta.dedupe_key, meta.result_ttl_ms, kept)
         [[word]] = yield [settle.cancel(keys, "", [item])]

@@ -131,9 +131,18 @@ class LimitStatus(msgspec.Struct, frozen=True):
     code: str = ""
     """What the workers' code says instead, where an operator has set something; "" for nothing."""
 
+    @property
+    def broken(self) -> bool:
+        """Whether it is no limit: somebody else wrote it."""
+        if self.off or self.limits in OF_QUEUES:
+            return False
+        return self.places < 1 if self.limits == "concurrency" else self.burst < 1 or self.interval_us < 1
+
     def __str__(self) -> str:
         if self.off:
             return "off"
+        if self.broken:
+            return "broken"
         if self.age_ms:
             return str(timedelta(milliseconds=self.age_ms))
         if self.limits != "rate":

@@ -29,7 +29,6 @@ PAGE = 100
 LOOK = 10_000
 """Jobs that one listing looks at, however many it finds."""
 
-_ENTRY = re.compile(r"\d+-\d+\Z")
 _LOCAL = re.compile(r"d?\d{1,20}-\d{1,20}\Z")
 
 
@@ -103,9 +102,7 @@ def _waiting(keys: QueueKeys, after: str, most: int) -> Talk[Page]:
     """Read what was given back or waits for a limit, and what was not delivered yet."""
     asides = [pages.held(keys, name, after, most) for name in (RELEASED, PARKED)]
     group, config, *held = yield Leniently([views.groups(keys), views.table(keys.config), *asides])
-    # The group of a paused queue stands elsewhere.
-    paused = must(config).get("paused", "")
-    delivered = paused if _ENTRY.match(paused) else or_else(group, views.Group()).last_delivered
+    delivered = views.delivered(or_else(group, views.Group()), must(config))
     [fresh] = yield [pages.entries(keys, max(after, delivered, key=_order), most)]
     entries = {entry.id: entry for entry in fresh}
     ids = list(merge(*(or_else(reply, []) for reply in held), entries, key=_order))[:most]

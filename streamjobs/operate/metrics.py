@@ -10,6 +10,7 @@ import msgspec
 
 from streamjobs.client.talk import Leniently, Talk
 from streamjobs.core.histogram import percentile
+from streamjobs.core.states import DeadReason
 from streamjobs.operate.replies import counted
 from streamjobs.protocol import metrics
 from streamjobs.protocol.keys import QueueKeys
@@ -50,6 +51,10 @@ WINDOWS = {
 """All that can be asked for."""
 
 
+UNSTARTED = tuple(f"dead.{one}" for one in (DeadReason.EXPIRED, DeadReason.UNDECODABLE, DeadReason.UNKNOWN_KIND))
+"""Deaths of jobs that never ran."""
+
+
 class Tally(msgspec.Struct, frozen=True):
     """What was counted in a window; the oldest minute counts in part, so numbers are no whole ones."""
 
@@ -82,8 +87,8 @@ class Tally(msgspec.Struct, frozen=True):
 
     @property
     def failed(self) -> float:
-        """Failures: retried or dead."""
-        return self.of("retried", "dead")
+        """Failures of runs: retried or dead. A job that died unstarted is none."""
+        return max(0.0, self.of("retried", "dead") - self.of(*UNSTARTED))
 
     @property
     def ended(self) -> float:
@@ -172,6 +177,12 @@ def read_counters(queues: Sequence[QueueKeys], now_ms: int, reach_ms: int) -> Ta
     each = len(numbers)
     parts = [hashes[at : at + each] for at in range(0, len(hashes), each)]
     return [Counters(now_ms, dict(zip(numbers, part, strict=True))) for part in parts]
+
+
+def has_counted(keys: QueueKeys, kind: str, now_ms: int) -> Talk[bool]:
+    """Say whether a queue has counted anything of a kind within the last 24 h."""
+    [counters] = yield from read_counters([keys], now_ms, WINDOWS["24h"].reach_ms)
+    return kind in counters.kinds
 
 
 def read_kinds(keys: QueueKeys, counters: Counters, now_ms: int, window: Window) -> Talk[list[KindStats]]:

@@ -42,6 +42,9 @@ class QueueView(msgspec.Struct, frozen=True):
         """Seconds until nothing waits at the pace of the window: 0 where nothing does, infinite if that never comes."""
         if not self.stats.waiting:
             return 0.0
+        if self.stats.paused or not self.stats.slots:
+            # What left in this window is no pace any more.
+            return math.inf
         pace = self.tally.left_per_s - self.tally.ready_per_s
         return self.stats.waiting / pace if pace > 0 else math.inf
 

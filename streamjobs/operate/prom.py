@@ -11,6 +11,9 @@ from streamjobs.operate.stats import QueueStats, Snapshot
 MOST_QUEUES = 1000
 """So many have labels of their own; any producer can make queues, and each costs a monitor memory for good."""
 
+DIED = "dead"
+"""Is told before the first death: a monitor sees no growth in what was not there."""
+
 _HEALTH = "0 for ok, 1 for degraded, 2 for critical."
 _STATES = ("waiting", "running", "scheduled", "retrying", "dead")
 
@@ -25,7 +28,11 @@ def families(snapshot: Snapshot, health: Mapping[str, int] | None = None) -> str
     queues = _labelled(snapshot.queues)
     jobs = [({"queue": one.queue, "state": state}, getattr(one, state)) for one in queues for state in _STATES]
     ages = [({"queue": one.queue}, one.oldest_ready_ms / 1000) for one in queues]
-    moves = [({"queue": one.queue, "move": move}, one.totals[move]) for one in queues for move in sorted(one.totals)]
+    moves = [
+        ({"queue": one.queue, "move": move}, one.totals.get(move, 0))
+        for one in queues
+        for move in sorted({*one.totals, DIED})
+    ]
     verdicts = [({"queue": one}, value) for one, value in _labelled_health(queues, health or {}).items()]
     oldest = "How long the oldest job has been ready to run without running."
     return exposition(

@@ -51,7 +51,7 @@ def step(
     next_ = page.next if len(chosen) == len(meant) else ""
     if not chosen:
         return Purged(next=next_)
-    kept = codec.encode_json({"state": "cancelled", "reason": reason})
+    kept = codec.encode_value({"state": "cancelled", "reason": reason}, "reason")
     [words] = yield [settle.cancel(keys, settle.SPARING if spares else "", [_ending(one, kept) for one in chosen])]
     running = words.count("BUSY")
     gone = words.count("GONE") + words.count("DEAD")

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from streamjobs.client.talk import Talk
-from streamjobs.core.errors import NotFound
-from streamjobs.protocol import upkeep, views
+from streamjobs.client.talk import Leniently, Talk
+from streamjobs.core.errors import NotFound, StreamJobsError
+from streamjobs.protocol import inspect, upkeep, views
 from streamjobs.protocol.calls import Call
-from streamjobs.protocol.keys import QueueKeys
+from streamjobs.protocol.keys import QueueKeys, types
 
 
 def pause(namespace: str, queue: str) -> Talk[bool]:
@@ -42,10 +42,8 @@ def known(namespace: str, queue: str) -> Talk[QueueKeys]:
     Raises:
         NotFound: there is no such queue.
     """
-    [names] = yield [views.queue_names(namespace)]
-    if queue not in names:
-        raise no_queue(namespace, queue, names)
-    return QueueKeys(namespace, queue)
+    [name] = yield from several(namespace, [queue])
+    return QueueKeys(namespace, name)
 
 
 def several(namespace: str, queues: Sequence[str]) -> Talk[list[str]]:
@@ -56,9 +54,30 @@ def several(namespace: str, queues: Sequence[str]) -> Talk[list[str]]:
     """
     [names] = yield [views.queue_names(namespace)]
     for queue in queues:
-        if queue not in names:
+        if queue not in names and not (yield from _holds_any(QueueKeys(namespace, queue))):
             raise no_queue(namespace, queue, names)
     return list(queues) or list(names)
+
+
+def _holds_any(keys: QueueKeys) -> Talk[bool]:
+    """Say whether a queue that nobody has listed has jobs: somebody has added one by a plain XADD."""
+    found = yield Leniently(inspect.type_of(key) for key in (keys.stream, keys.dead, keys.scheduled))
+    return any(not isinstance(type_, StreamJobsError) and type_ != "none" for type_ in found)
+
+
+def wrong_keys(namespace: str, queues: Sequence[str]) -> Talk[dict[str, str]]:
+    """Return the queues of which jobs cannot be listed, each with the key that is of a wrong type."""
+    asks = [(name, key) for name in queues for key in _lists(QueueKeys(namespace, name))]
+    replies = yield Leniently(inspect.type_of(key) for _, key in asks)
+    right = [types(QueueKeys(namespace, name))[key] for name, key in asks]
+    # Who may not ask finds out where it is read.
+    found = [not isinstance(type_, StreamJobsError) and type_ not in ("none", fit)
+             for type_, fit in zip(replies, right, strict=True)]  # fmt: skip
+    return {name: key for (name, key), wrong in zip(asks, found, strict=True) if wrong}
+
+
+def _lists(keys: QueueKeys) -> list[str]:
+    return [keys.stream, keys.scheduled, keys.retries, keys.bodies, keys.config]
 
 
 def no_queue(namespace: str, queue: str, names: Sequence[str]) -> NotFound:

@@ -36,6 +36,8 @@ class Source(Protocol):
 
     skipped: Counter[str]
     """What was passed over, by why."""
+    queues: dict[str, None]
+    """The queues of those that it gave, in the order in which they were met."""
 
     def rows(self) -> Talk[list[Found]]:
         """Return the next of them, one or more, as the dead stream has them; none at the end."""
@@ -66,6 +68,7 @@ class Scan(Source):
         self._selection = selection
         self._limit = limit
         self.skipped: Counter[str] = Counter()
+        self.queues: dict[str, None] = {}
         self.read = self.found = 0
         """Rows that were looked at, and those of them that are meant."""
         self.cursor = ""
@@ -88,6 +91,7 @@ class Scan(Source):
                     self.skipped[other] += 1
                     continue
                 found.append((keys, entry, fields))
+                self.queues[keys.queue] = None
                 self.found += 1
                 if self.found == self._limit:
                     self.cursor = f"{entry}@{keys.tag}" if self._heads or self._empty else ""
@@ -178,6 +182,7 @@ class Named(Source):
         self._ids = list(dict.fromkeys(ids))
         self._selection = selection
         self.skipped: Counter[str] = Counter()
+        self.queues: dict[str, None] = {}
 
     def rows(self) -> Talk[list[Found]]:
         """Return those that are meant, all at once; none the second time. Their promise is a field of its own.
@@ -228,8 +233,8 @@ def collect(source: Source) -> Talk[list[JobStatus]]:
 
 def _not_dead(status: JobStatus) -> str:
     if status.became:
-        return f"job {status.id} is not dead any more: it began anew as {status.became}; nothing was changed"
-    return f"job {status.id} is not dead but {status.state}; nothing was changed"
+        return f"job {status.id} is not dead any more: it began anew as {status.became}"
+    return f"job {status.id} is not dead but {status.state}"
 
 
 def dead_job(keys: QueueKeys, entry: str, fields: dict[str, bytes]) -> JobStatus:

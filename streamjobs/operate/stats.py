@@ -11,12 +11,14 @@ from typing import Any
 import msgspec
 
 from streamjobs.client.talk import Leniently, Talk
+from streamjobs.core.errors import Rejected
 from streamjobs.core.numbers import whole
 from streamjobs.core.server import ServerFacts
 from streamjobs.core.thresholds import Thresholds, stored
 from streamjobs.operate.queues import no_queue
-from streamjobs.operate.replies import counted, must, or_else
+from streamjobs.operate.replies import must, or_else
 from streamjobs.protocol import config, server, upkeep, views
+from streamjobs.protocol.calls import Command
 from streamjobs.protocol.keys import PARKED, RELEASED, QueueKeys
 
 LIVE_MS = 15_000
@@ -60,6 +62,8 @@ class QueueStats(msgspec.Struct, frozen=True):
     """As the workers' code has them."""
     totals: dict[str, int] = {}
     """Moves since the queue was made, by their words."""
+    unreadable: str = ""
+    """A key that is of a wrong type: what it should hold counts as nothing here; "" where all could be read."""
 
     @property
     def done(self) -> int:
@@ -95,9 +99,9 @@ def snapshot(namespace: str, names: Sequence[str] = ()) -> Talk[Snapshot]:
     keys = [QueueKeys(namespace, name) for name in names or known]
     replies = yield Leniently([request for one in keys for request in _requests(one)])
     each = len(_requests(QueueKeys(namespace, "-")))
-    parts = [_Replies(replies[at : at + each]) for at in range(0, len(replies), each)]
+    parts = [_Replies(one, replies[i * each : (i + 1) * each]) for i, one in enumerate(keys)]
     asked = perf_counter()
-    first = yield [views.first_after(one, part.last_delivered) for one, part in zip(keys, parts, strict=True)]
+    first = yield Leniently(views.first_after(one, part.delivered) for one, part in zip(keys, parts, strict=True))
     answered_s = min(answered_s, perf_counter() - asked) if keys else answered_s
     found = [part.stats(one.queue, now_ms, head) for one, part, head in zip(keys, parts, first, strict=True)]
     for stats in found:
@@ -106,7 +110,7 @@ def snapshot(namespace: str, names: Sequence[str] = ()) -> Talk[Snapshot]:
     return Snapshot(now_ms, server.facts(told), found, answered_s)
 
 
-def _requests(keys: QueueKeys) -> list[Any]:
+def _requests(keys: QueueKeys) -> list[Command[Any]]:
     return [
         views.length(keys.stream),
         views.groups(keys),
@@ -128,33 +132,42 @@ def _requests(keys: QueueKeys) -> list[Any]:
     ]
 
 
+NOTHING: Sequence[Any] = (0, views.Group(), 0, 0, 0, {}, {}, {}, 0, 0, "", "", "", views.Aside(), None, None, None)
+"""What keys of a wrong type count for, request by request."""
+
+
+def _key(request: Command[Any], keys: QueueKeys) -> str:
+    return next(str(word) for word in request.words if str(word).startswith(keys.base))
+
+
 class _Replies:
     """The replies to the requests of one queue."""
 
-    def __init__(self, replies: Sequence[Any]) -> None:
+    def __init__(self, keys: QueueKeys, replies: Sequence[Any]) -> None:
+        wrong = [isinstance(one, Rejected) and one.word == "WRONGTYPE" for one in replies]
+        # Where nobody can count, all else goes on: totals of a wrong type are no reason to distrust the rest.
+        asked = [_key(request, keys) for request in _requests(keys)]
+        self.unreadable = next((key for key, bad in zip(asked, wrong, strict=True) if bad and key != keys.totals), "")
+        replies = [nothing if bad else one for one, bad, nothing in zip(replies, wrong, NOTHING, strict=True)]
         (
             length, group, scheduled, retrying, dead, workers, totals, config, due, due_retry,
             oldest, oldest_released, oldest_parked, aside, *memory,
         ) = replies  # fmt: skip
         self.length = must(length)
         self.scheduled, self.retrying, self.dead = must(scheduled), must(retrying), must(dead)
-        self.workers, self.totals = must(workers), counted(totals)
+        self.workers, self.totals = must(workers), must(totals)
         self.config: dict[str, str] = must(config)
         self.due = [must(due), must(due_retry)]
         self.group = or_else(group, views.Group())
         self.oldest = or_else(oldest, "")
         self.oldest_aside = [or_else(oldest_released, ""), or_else(oldest_parked, "")]
         self.aside = or_else(aside, views.Aside())
+        self.delivered = views.delivered(self.group, self.config)
         # Some servers do not know the command, some users may not use it.
         self.used_bytes = sum(memory) if all(isinstance(one, int) for one in memory) else None
 
-    @property
-    def last_delivered(self) -> str:
-        """The id up to which entries were delivered. The group of a paused queue stands elsewhere."""
-        last: str = self.group.last_delivered
-        return self.config.get("paused") or last
-
-    def stats(self, queue: str, now_ms: int, first: str) -> QueueStats:
+    def stats(self, queue: str, now_ms: int, first: Any) -> QueueStats:
+        first = "" if self.unreadable and isinstance(first, Rejected) else must(first)
         running = max(0, self.group.pending - self.aside.released - self.aside.parked)
         live = list(live_ones(self.workers, now_ms).values())
         silent_ms = [now_ms - at_ms for at_ms, _ in self.workers.values()]
@@ -180,4 +193,5 @@ class _Replies:
             used_bytes=self.used_bytes,
             thresholds=stored(self.config.get(config.THRESHOLDS, "")),
             totals={name: whole(value) for name, value in self.totals.items()},
+            unreadable=self.unreadable,
         )

@@ -13,7 +13,7 @@ import msgspec
 from streamjobs.client.talk import Leniently, Pause, Talk
 from streamjobs.core.errors import InvalidOption, NotFound
 from streamjobs.operate.queues import several, there_are
-from streamjobs.operate.replies import or_else
+from streamjobs.operate.replies import counted, must, or_else
 from streamjobs.operate.stats import LIVE_MS
 from streamjobs.protocol import leases, upkeep, workers
 from streamjobs.protocol.keys import PARKED, RELEASED, QueueKeys
@@ -67,7 +67,9 @@ def look(namespace: str, queues: Sequence[str] = ()) -> Talk[Workers]:
         NotFound: a queue that was named is not there.
     """
     names = yield from several(namespace, queues)
-    now_ms, *hashes = yield [upkeep.server_time(), *(upkeep.workers(QueueKeys(namespace, one)) for one in names)]
+    asks = [upkeep.workers(QueueKeys(namespace, one)) for one in names]
+    now_ms, *replies = yield Leniently([upkeep.server_time(), *asks])
+    now_ms, hashes = must(now_ms), [counted(reply) for reply in replies]
     seen: dict[str, int] = {}
     serves: dict[str, list[str]] = {}
     for queue, found in zip(names, hashes, strict=True):

@@ -1,6 +1,7 @@
 """What operators read: how much each queue holds, and the dead jobs."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -9,6 +10,8 @@ from streamjobs.core.names import is_name
 from streamjobs.core.numbers import milliseconds
 from streamjobs.protocol.calls import Command, Word
 from streamjobs.protocol.keys import GROUP, PARKED, RELEASED, QueueKeys, queues
+
+_ENTRY = re.compile(r"\d{1,19}-\d{1,19}\Z")
 
 Row = tuple[str, dict[str, bytes]]
 """One stream entry: its id, and its fields."""
@@ -74,6 +77,13 @@ def _group(raw: Sequence[Sequence[Any]]) -> Group:
         if fields[b"name"] == GROUP.encode():
             return Group(fields[b"pending"], fields[b"last-delivered-id"].decode())
     return Group()
+
+
+def delivered(group: Group, config: Mapping[str, str]) -> str:
+    """Return the id up to which entries were delivered. The group of a paused queue stands elsewhere."""
+    paused = config.get("paused", "")
+    # What somebody else wrote there may be no id.
+    return paused if _ENTRY.match(paused) else group.last_delivered
 
 
 def oldest_pending(keys: QueueKeys, consumer: str = "") -> Command[str]:

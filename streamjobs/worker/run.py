@@ -32,6 +32,9 @@ log = logging.getLogger("streamjobs.worker")
 METERED_S = 10.0
 """For so long after a job of a queue that needs a process, no more is asked of it than there are free processes."""
 
+UNKNOWN_S = 60.0
+"""So often at most it is said that a kind is not known."""
+
 _POLICY = Policy()
 
 
@@ -85,7 +88,7 @@ class Runner:
                 with suppress(DecodeFailed):
                     execution.find_lanes()
             return self.refuse(execution, Expired(execution.expires_ms))
-        return handler.known or self.refuse(execution, Unknown())
+        return handler.known or self._park(execution, handler.kind)
 
     def start(self, execution: Execution, *, alone: bool = False) -> None:
         """Start the handler in a task of its own; one that takes a list once others have come, or `alone`."""
@@ -265,6 +268,13 @@ class Runner:
         self.finished += 1
         self._decide(execution, outcome)
         return False
+
+    def _park(self, execution: Execution, kind: str) -> bool:
+        """Put a claim off until a worker that knows its kind may have come."""
+        said = "kind %r of queue %s is not registered here: its jobs wait, for 24 h at most, for a worker that knows it"
+        complaints, queue = self._settler.complaints, execution.queue.keys.queue
+        complaints.say(f"kind {kind}", said, kind[:80], queue, every_s=UNKNOWN_S)
+        return self.refuse(execution, Unknown())
 
     def abandon(self, execution: Execution) -> None:
         """Settle a job whose handler does not end, and give its slot to others.

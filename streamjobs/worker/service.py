@@ -14,6 +14,8 @@ log = logging.getLogger("streamjobs.worker")
 
 HEALABLE = (Unavailable, OutcomeUnknown)
 """What passes by itself: the service goes on after a pause."""
+CAUSES_MOST = 1_000
+"""So many are remembered."""
 
 
 class Service(Protocol):
@@ -41,10 +43,13 @@ class Complaints:
         self.errors[cause] += 1
         self.say(cause, "%s: %s; trying on", who, error)
 
-    def say(self, cause: str, message: str, *args: object) -> None:
-        """Log a warning unless this cause had one a moment ago."""
-        now = monotonic()
-        if now - self._last.get(cause, -self._every_s) >= self._every_s:
+    def say(self, cause: str, message: str, *args: object, every_s: float | None = None) -> None:
+        """Log a warning unless this cause had one a moment ago: within `every_s`, by default that of all."""
+        now, every_s = monotonic(), self._every_s if every_s is None else every_s
+        if now - self._last.get(cause, -every_s) >= every_s:
+            if len(self._last) >= CAUSES_MOST:
+                # Others choose the words of some.
+                self._last.clear()
             self._last[cause] = now
             log.warning(message, *args)
 

@@ -86,7 +86,7 @@ class Settler:
         self._consumer = station.consumer
         self._clock = station.clock
         self._backoff = Backoff(station.random)
-        self._complaints = station.complaints
+        self.complaints = station.complaints
         self._piles: list[Pile] = []
         self._open: dict[WorkerQueue, Pile] = {}
         self._flushing: asyncio.Task[None] | None = None
@@ -217,7 +217,7 @@ class Settler:
             rest: list[Written] = []
             for one, answer in zip(written, answers, strict=True):
                 if isinstance(answer, Unavailable | OutcomeUnknown):
-                    self._complaints.trying_on("settle", answer)
+                    self.complaints.trying_on("settle", answer)
                     rest.append(one)
                     if isinstance(answer, OutcomeUnknown):
                         unsure.add(id(one))

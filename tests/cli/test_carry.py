@@ -62,7 +62,7 @@ def test_a_selection_is_exported_in_plain_ascii(died: Line) -> None:
     assert text.isprintable()
     row = json.loads(text)
     assert json.loads(row["row"]["body"]) == {"text": "ü\x1b[2J\u202e"}
-    assert result.stderr == "exported 1 job of default, math; 2 skipped: other arguments, 2 skipped: other kind\n"
+    assert result.stderr == "exported 1 job of default; 2 skipped: other arguments, 2 skipped: other kind\n"
     by_id = died("dead", "export", "--id", row["id"]).stdout
     assert by_id == result.stdout
 

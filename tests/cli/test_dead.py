@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from streamjobs.cli.selection import named
 from streamjobs.client import Connections
 from streamjobs.core import failpoints
 from streamjobs.operate import batches, scan
@@ -312,5 +313,24 @@ def test_a_row_of_somebody_else_ends_no_command(line: Line) -> None:
     assert "replayable  no: no job leads to this row" in line("dead", "show", row).stdout
     dry = line("dead", "replay", "--dry-run")
     assert (dry.stdout.partition(" of")[0], f"{row} is left dead" in dry.stderr) == ("would replay 2 jobs", True)
-    assert line("dead", "replay", "--yes", exit=5).stdout == "replayed 2 jobs of default, math\n"
+    assert line("dead", "replay", "--yes", exit=5).stdout == "replayed 2 jobs of default\n"
     assert line("dead", "purge", "--id", row, "--yes").stdout == "purged 1 job of default\n"
+
+
+def test_rows_that_say_too_little_are_shown_all_the_same(line: Line) -> None:
+    """Somebody else wrote them: an error without a type, and no time."""
+    line("enqueue", "tests.fail")
+    line.work()
+    connections = Connections(line.url)
+    row = ["id", "1-1", "kind", "k", "died_at", "0", "history", '[{"at":1,"n":1,"e":": no type","k":"other"}]']
+    row += ["error", ": no type", "reason", "permanent"]
+    connections.sync().run(Command(["XADD", f"{line.namespace}:{{default}}:dead", "*", *row], lambda raw: raw))
+    connections.close()
+
+    assert re.search(r"^default:1-1 +k +permanent +\d+ +\? ", line("dead", "list").stdout, re.MULTILINE)
+    assert re.search(r" \(other\) no type", line("dead", "groups").stdout)
+
+
+def test_many_queues_are_counted() -> None:
+    assert named("abcde") == "a, b, c, d and 1 more queue"
+    assert named("abcdef") == "a, b, c, d and 2 more queues"

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from streamjobs.client import Connections
 from streamjobs.protocol import lanes, leases
 from streamjobs.protocol.keys import QueueKeys
@@ -243,3 +245,14 @@ def test_wait_gives_up_in_time(line: Line) -> None:
     )
     line("job", "cancel", job)
     assert "there is no such job" in error_line(line("job", "wait", "default:99999999999999-0", exit=4))
+
+
+def test_a_job_of_a_kind_that_no_worker_knows_says_so(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    job = line("enqueue", "from.the.next.release", "-Q", "q").stdout.strip()
+    line.work("-Q", "q")
+
+    assert "parked     no worker knows kind from.the.next.release\n" in line("job", "show", job).stdout
+    assert ": parked, no worker knows kind from.the.next.release\n" in line("job", "list").stdout
+    [queue] = line.stats()["queues"]
+    assert "unknown_kinds" in [reason["about"] for reason in queue["reasons"]]

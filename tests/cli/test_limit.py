@@ -38,6 +38,7 @@ def test_limits_are_set_and_reset(line: Line, queue: str) -> None:
     ("options", "says"),
     [
         (["--rate", "fast"], "is not a rate"),
+        (["--rate", "0/s"], "is not a rate: use 1 or more"),
         (["--rate", "100/s", "--burst", "1"], "use 10 or more"),
         (["--burst", "5"], "--burst goes with a --rate"),
         (["--concurrency", "0"], "use 1 or more"),
@@ -76,7 +77,7 @@ def test_how_many_dead_jobs_are_kept_is_set_and_reset(line: Line, queue: str) ->
         ("30x", "use a number of jobs, a duration with its unit such as 30d, or off"),
         ("d", "use a number of jobs"),
         ("1.5", "'1.5' is not a whole number"),
-        ("10s", "keep_dead"),
+        ("10s", "keep_dead=10 s: must be from 60 s"),
         ("9" * 400 + "d", "use a number of jobs"),
         ("10000000000", "keep_dead"),
     ],
@@ -102,3 +103,24 @@ def test_a_maximum_is_set_lifted_and_reset(line: Line, queue: str) -> None:
     assert "for a whole queue" in error_line(
         line("queue", "limit", queue, "--kind", "tests.add", "--max-waiting", "1", exit=2)
     )
+
+
+def test_a_kind_or_a_key_that_nobody_knows_gets_a_note(line: Line) -> None:
+    line.enqueue("tests.add", "1")
+    [queue] = line.json("queue", "list")["queues"]
+
+    assert line("queue", "limit", queue, "--kind", "tests.add", "--rate", "5/s").stderr == ""
+    said = line("queue", "limit", queue, "--kind", "tests.ad", "--key", "a", "--rate", "5/s").stderr
+    assert f"no job of kind tests.ad was counted in queue {queue} within 24h" in said
+    assert "no code limits by a: a kind without an argument of that name has no limit by it\n" in said
+
+
+def test_a_reset_says_what_stays(line: Line, queue: str) -> None:
+    line("queue", "limit", queue, "--kind", "tests.add", "--key", "a", "--rate", "5/s")
+    line("queue", "limit", queue, "--rate", "5/s")
+
+    said = line("queue", "limit", queue, "--reset").stderr
+
+    again = f"streamjobs queue limit {queue} --reset --kind tests.add --key a"
+    assert said == f"that of kind tests.add stays: {again}\n"
+    assert line(*again.split()[1:]).stderr == f"queue {queue} has no limits\n"

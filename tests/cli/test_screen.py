@@ -132,6 +132,33 @@ def test_120_columns_have_the_size_too(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
+@pytest.mark.parametrize("columns", [40, 50, 53, 54, 60, 79, 80])
+def test_health_has_room_on_every_screen(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    lines = plain(drawn(monkeypatch, columns, ALL)).splitlines()[2:6]
+
+    assert [line.split()[-1] for line in lines] == ["HEALTH", "ok", "critical", "degraded"]
+    assert max(map(len, lines)) <= columns
+
+
+def test_healthy_queues_are_left_out_first_and_reasons_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = plain(drawn(monkeypatch, 80, ALL)).splitlines()
+
+    # heading, empty, titles, queues, empty, reasons
+    assert plain(drawn(monkeypatch, 80, ALL, room=12)).splitlines() == whole
+    fewer = plain(drawn(monkeypatch, 80, ALL, room=11)).splitlines()
+    assert len(fewer) == 11
+    assert [line.split()[0] for line in fewer[2:5]] == ["QUEUE", "reports*", "…"]
+    assert fewer[-5:] == whole[-5:]
+    least = plain(drawn(monkeypatch, 80, ALL, room=5)).splitlines()
+    assert (least[3], least[-5:]) == ("… and 3 rows more", whole[-5:])
+
+
+def test_a_queue_that_nobody_works_off_never_drains() -> None:
+    assert WEB.drain_s < 200
+    for changes in ({"paused": True}, {"slots": 0}):
+        assert view(msgspec.structs.replace(WEB.stats, **changes), 1, 100).drain_s == float("inf")
+
+
 def test_verdicts_have_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = drawn(monkeypatch, 80, ALL)
 

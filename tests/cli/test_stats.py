@@ -102,7 +102,7 @@ def test_thresholds_by_flag(line: Line) -> None:
     assert line.stats("default", "--threshold", "dead=off")["health"] == "ok"
     assert line.json("stats", "default", "--threshold", "dead=1/1", exit=1)["queues"][0]["thresholds"]["dead"] == [1, 1]
     [queue] = line.stats("default", "--threshold", "oldest=30s/2m", "--threshold", "failures=20%")["queues"]
-    assert (queue["thresholds"]["oldest"], queue["thresholds"]["failures"]) == ([30, 120], [0.2, None])
+    assert (queue["thresholds"]["oldest"], queue["thresholds"]["failures"]) == ([30, 120], [0.2, 0.75])
 
 
 def test_conditions(line: Line) -> None:
@@ -215,6 +215,8 @@ def test_case_H5_stats_shows_bytes(line: Line) -> None:
         (["--threshold", "oldest=soon"], "oldest=soon"),
         (["--threshold", "age=1"], "threshold 'age': there is none; use oldest"),
         (["--threshold", "oldest=60s/30s"], "it would be critical before it is degraded"),
+        (["--threshold", "failures=150%"], "expected a share, 0 to 1 (on the command line 0% to 100%)"),
+        (["--threshold", "oldest=30s/"], "use a duration, a number"),
         (["--threshold", "dead=-1"], "use a duration, a number"),
         (["--window", "2m"], "--window"),
         (["--prom", "--json"], "--prom prints the queues once"),
@@ -239,3 +241,9 @@ def test_queue_list(line: Line) -> None:
 
     assert line("queue", "list").stdout == "default\nmath\n"
     assert line.json("queue", "list")["queues"] == ["default", "math"]
+
+
+def test_a_queue_that_is_named_twice_is_shown_once(line: Line) -> None:
+    line.enqueue("tests.add", "1")
+
+    assert [one["queue"] for one in line.stats("math", "math")["queues"]] == ["math"]

@@ -105,13 +105,14 @@ def test_on_a_terminal_each_look_is_drawn_over_the_last(line: Line) -> None:
 def test_what_does_not_fit_the_terminal_is_counted(line: Line) -> None:
     for name in "abcdefgh":
         line("enqueue", "kind", "-Q", name)
-    terminal = Terminal([*RUN, *where(line)], rows=8)
+    terminal = Terminal([*RUN, *where(line), "--assert", "waiting>1"], rows=12)
 
-    shown = terminal.until("more", 2)
+    shown = terminal.until("lines more", 2)
 
     terminal.interrupt()
-    assert "… and 14 lines more" in shown
-    assert "\x1b[7A" in shown
+    assert re.search("Z\x1b\\[K\r\n\r\x1b\\[31merror: waiting>1 does not hold: ", shown)
+    assert "… and 8 rows more" in shown
+    assert "\x1b[11A" in shown
 
 
 def test_without_colours_it_still_draws_in_place(line: Line) -> None:
@@ -176,11 +177,24 @@ def test_an_outage_is_said_and_waited_for(server_binary: Path, namespace: str) -
         terminal = Terminal([*RUN, *where(line)])
         terminal.until(r"default\*", 2)
         server.terminate()
-        # What was seen last stays there.
-        terminal.until(r"default\* [^\x1b]*(?:\x1b[^\x1b]*){1,20}trying on", 2)
+        # What was seen last stays there, below.
+        terminal.until(r"Z\x1b\[K\r\n\r\x1b\[31merror: [^Z]*trying[^Z]*default\* ", 2)
         server.start()
         line.enqueue("tests.add", "1")
         terminal.until(r"math\*", 2)
 
         assert terminal.interrupt() == 130
         assert "Traceback" not in terminal.shown
+
+
+def test_a_server_that_is_away_at_the_start_is_waited_for(server_binary: Path, namespace: str) -> None:
+    with Server(server_binary) as server:
+        line = Line(server.url, namespace)
+        server.terminate()
+        terminal = Terminal([*RUN, *where(line)])
+        terminal.until("trying", 2)
+        server.start()
+        line.enqueue("tests.greet", "Ada")
+        terminal.until(r"default\*")
+
+        assert terminal.interrupt() == 130

@@ -125,6 +125,15 @@ def test_counters_that_nothing_can_be_added_to_are_named(store: Store, minute: b
     )
 
 
+def test_a_lease_that_is_none_is_named(store: Store) -> None:
+    store.command("HSET", store.keys.config, "lease_ms", "soon")
+
+    facts = talk(store.executor, checkup.read([store.keys], MINUTE))
+
+    [finding] = found(About.TYPES, *facts)
+    assert (finding.level, f"'soon' (lease_ms of {store.keys.config})" in finding.what) == (Level.FAIL, True)
+
+
 def test_a_minute_of_a_wrong_type_is_named(store: Store) -> None:
     store.command("SET", store.keys.minute(1), "x", "PX", 60_000)
 
@@ -161,6 +170,21 @@ def test_a_walk_sees_only_this_namespace(store: Store) -> None:
     assert seen is not None
     assert (seen.whole, seen.strange, seen.endless, seen.unlisted) == (True, [], [], set())
     assert seen.keys >= 3
+
+
+def test_what_goes_by_itself_outlives_its_queue(store: Store) -> None:
+    """After a `queue delete` nothing is wrong with results that are kept still."""
+    store.command("SET", store.keys.result("1-1"), "{}", "PX", 60_000)
+    store.command("SET", store.keys.dedupe("k"), "1-1", "PX", 60_000)
+
+    seen = talk(store.executor, checkup.walk(store.keys.namespace, []))
+
+    assert seen is not None
+    assert (seen.keys, seen.unlisted) == (2, set())
+    store.add(1)
+    seen = talk(store.executor, checkup.walk(store.keys.namespace, []))
+    assert seen is not None
+    assert seen.unlisted == {"q"}
 
 
 def test_long_names_are_cut_and_many_are_counted() -> None:

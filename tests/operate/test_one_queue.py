@@ -8,6 +8,7 @@ from streamjobs.client.talk import talk
 from streamjobs.core.errors import NotFound
 from streamjobs.operate import one_queue as operate
 from streamjobs.operate.one_queue import OneQueue
+from streamjobs.operate.queues import several
 from streamjobs.protocol import config, upkeep, workers
 from streamjobs.protocol.calls import Request
 from streamjobs.protocol.workers import Note
@@ -65,3 +66,14 @@ def test_it_costs_the_same_whatever_the_queue_holds(joined: Store) -> None:
 def test_a_queue_that_is_not_there(store: Store) -> None:
     with pytest.raises(NotFound, match="queue q: there is none"):
         overview(store)
+
+
+def test_a_queue_that_nobody_listed_is_there_once_it_has_a_job(store: Store) -> None:
+    """Somebody has added it by a plain XADD, and no worker came yet."""
+    store.command("XADD", store.keys.stream, "*", "kind", "mail", "body", "{}")
+    namespace = store.keys.namespace
+
+    assert overview(store).stats.waiting == 1
+    assert talk(store.executor, several(namespace, ["q"])) == ["q"]
+    with pytest.raises(NotFound, match="queue other"):
+        talk(store.executor, several(namespace, ["q", "other"]))

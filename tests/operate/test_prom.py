@@ -36,6 +36,8 @@ def test_each_fact_of_a_queue_is_a_sample() -> None:
         ("workers", ("mail",)): 9,
         ("slots", ("mail",)): 4,
         ("paused", ("mail",)): 1,
+        # Before the first death: what begins at 1 has not grown.
+        ("moves_total", ("mail", "dead")): 0,
         ("moves_total", ("mail", "done")): 11,
         ("moves_total", ("mail", "enqueued")): 12,
     }

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from streamjobs.cli.main import cli
 from streamjobs.protocol.keys import QueueKeys, types
-from tests.cli.support import APP, Line
+from tests.cli.support import APP, Line, error_line
 from tests.security.corpus import BODIES, FIELDS, KINDS, MARKUP, METAS, STEERING
 from tests.store.support import Store
 
@@ -154,6 +154,45 @@ def test_a_key_of_another_type_is_named(store: Store, server_url: str, name: str
     store.command("DEL", key)
 
 
+def test_a_key_of_another_type_hides_no_other_queue(store: Store, server_url: str) -> None:
+    Line(server_url, store.keys.namespace)("enqueue", "kind", "-Q", "q")
+    store.command("SADD", f"{store.keys.namespace}:queues", "wrong")
+    key = QueueKeys(store.keys.namespace, "wrong").stream
+    store.command("SET", key, "foo", "PX", 60_000)
+
+    for words in (["stats"], ["stats", "--by", "kind"], ["stats", "--by", "worker"]):
+        shown = ends_in_order(store, server_url, words)
+        assert shown.exit_code == 1
+        said = " ".join(shown.stdout.split())
+        assert f"critical unreadable: {key} is of a wrong type (streamjobs doctor)" in said
+        assert "no worker is subscribed (streamjobs worker -A APP -Q q)" in shown.stdout
+    queues = json.loads(ends_in_order(store, server_url, ["stats", "--json"]).stdout)["queues"]
+    assert [(one["queue"], one["waiting"], one["health"]) for one in queues] == [
+        ("q", 1, "critical"),
+        ("wrong", 0, "critical"),
+    ]
+    assert queues[1]["reasons"][0]["about"] == "unreadable"
+    # Of the queue itself nothing is made out to be empty.
+    shown = ends_in_order(store, server_url, ["queue", "show", "wrong"])
+    assert (shown.exit_code, f"{key} is of a wrong type" in shown.stderr) == (1, True)
+    assert ends_in_order(store, server_url, ["queue", "delete", "wrong", "--yes"]).exit_code == 5
+    assert ends_in_order(store, server_url, ["queue", "purge", "wrong", "--dry-run"]).exit_code == 2
+    prom = ends_in_order(store, server_url, ["stats", "--prom"]).stdout
+    assert 'streamjobs_queue_health{queue="wrong"} 2' in prom
+    jobs = ends_in_order(store, server_url, ["job", "list"])
+    assert jobs.exit_code == 1
+    assert "q:" in jobs.stdout
+    assert f"queue wrong is left out: {key} is of a wrong type" in jobs.stderr
+
+
+def test_a_queue_paused_at_no_entry_can_be_looked_at(store: Store, server_url: str) -> None:
+    Line(server_url, store.keys.namespace)("enqueue", "kind", "-Q", "q")
+    store.command("HSET", store.keys.config, "paused", "nope")
+
+    for words in (["queue", "show", "q"], ["queue", "limit", "q"], ["queue", "purge", "q", "--yes"], ["job", "list"]):
+        assert ends_in_order(store, server_url, words).exit_code == 0
+
+
 ROTTEN: list[list[Any]] = [
     [
         "HSET",
@@ -170,6 +209,7 @@ ROTTEN: list[list[Any]] = [
         STEERING,
     ],
     ["HSET", "config", "limit:r:q", "x", "limit:c:q", "-1", "limit:", "", "limit:r:k:a b", "1 2 3", "redact:k", "1"],
+    ["HSET", "limits", "r:q", "-1 0", "c:q", "-1", "r:k:a", "5 x", "r:k", "0 0"],
     ["HSET", "limits", "r:q", "x", "c:q", "", "x:y", "5", "", "", "c:k:a b c", "5"],
     ["HSET", "totals", "done", "x", "dead", "1.5", "", "", STEERING, "-1"],
     ["SET", "totals", STEERING, "PX", "60000"],
@@ -239,3 +279,25 @@ def test_a_job_that_is_gone_between_two_looks(store: Store, server_url: str) -> 
         ["dead", "replay", "--id", dead["id"], "--yes"],
     ):
         assert ends_in_order(store, server_url, words).exit_code in (4, 5, 0), words
+
+
+def test_a_limit_that_is_none_is_shown_as_broken(store: Store, server_url: str) -> None:
+    store.command("HSET", store.keys.limits, "r:q", "-1 0")
+
+    shown = ends_in_order(store, server_url, ["queue", "limit", "q"])
+
+    assert (shown.exit_code, shown.stdout.split("\n")[1].split()[:3]) == (0, ["rate", "all", "broken"])
+
+
+def test_a_word_without_a_utf8_form_is_refused_in_one_line(store: Store, server_url: str) -> None:
+    line = Line(server_url, store.keys.namespace)
+    line("enqueue", "kind", "-Q", "q")
+    [entry] = [entry.decode() for entry, _ in store.entries()]
+
+    for words in (
+        ["enqueue", "-A", APP, "tests.greet", "\udcff"],
+        ["job", "cancel", f"q:{entry}", "--reason", "\udcff"],
+    ):
+        result = line(*words, exit=2)
+        assert "a string holds a lone surrogate" in error_line(result), words
+    assert line("job", "list").stdout.count("waiting") == 1

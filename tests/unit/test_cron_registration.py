@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from streamjobs import Context, InvalidOption, StreamJobs, UsageError
+from streamjobs import Context, InvalidOption, StreamJobs, UntilDone, UsageError
 from streamjobs.core.cron import Cron
 from streamjobs.kind import Kind
 
@@ -100,6 +100,16 @@ def test_a_kind_whose_jobs_have_a_time_or_a_key_of_their_own_has_no_cron(app: St
 
     with pytest.raises(InvalidOption, match="a slot has its time and its one run"):
         app.every(60)(kind.options(**options))
+
+
+def test_a_kind_with_dedupe_has_a_cron_without_it(app: StreamJobs) -> None:
+    kind = app.job(name="report", dedupe=UntilDone())(lambda: None)
+
+    with pytest.raises(InvalidOption, match="a slot has its time and its one run"):
+        app.every(60)(kind)
+    app.every(60)(kind.options(dedupe=None))
+
+    assert app.registry.crons()["report"].job.meta.dedupe_key == ""
 
 
 def test_what_is_no_function_is_refused(app: StreamJobs) -> None:

@@ -128,7 +128,7 @@ def test_a_kind_may_switch_the_dedupe_of_its_app_off() -> None:
 
     assert app.job(name="f", dedupe=None)(lambda: None).call().meta is FRESH
     assert app.job(name="g")(lambda: None).call().meta.latest
-    with pytest.raises(UsageError, match="give dedupe_key="):
+    with pytest.raises(UsageError, match="give a dedupe_key"):
         app.job_of("elsewhere", {}, EnqueueOptions())
     assert app.job_of("elsewhere", {}, EnqueueOptions(dedupe=None)).meta is FRESH
 
@@ -136,7 +136,7 @@ def test_a_kind_may_switch_the_dedupe_of_its_app_off() -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: EnqueueOptions(dedupe=None, dedupe_key="k"), "dedupe=None and dedupe_key='k'"),
+        (lambda: EnqueueOptions(dedupe=None, dedupe_key="k"), "dedupe_key='k' and no dedupe"),
         (lambda: UntilDone(key=wrong(5)), "key=5"),
         (lambda: UntilDone(key=()), "tuple of names"),
         (lambda: Latest(key=wrong(("a", 1))), "tuple of names"),
@@ -164,7 +164,7 @@ def test_a_function_that_makes_no_key_is_a_usage_error(key: Any) -> None:
 def test_arguments_of_a_kind_that_is_not_known_make_no_key() -> None:
     app = StreamJobs("memory://")
 
-    with pytest.raises(UsageError, match="dedupe_key="):
+    with pytest.raises(UsageError, match="give a dedupe_key"):
         app.job_of("elsewhere", {"n": 1}, EnqueueOptions(dedupe=Latest()))
     meta = app.job_of("elsewhere", {"n": 1}, EnqueueOptions(dedupe=Latest(), dedupe_key="k")).meta
     assert (meta.dedupe_key, meta.dedupe_mode) == ("k", LATEST)

@@ -340,3 +340,25 @@ def test_latency() -> None:
     [slow] = of_server(server(), 0.31)
     assert (slow.level, slow.text) == (DEGRADED, "it takes 310ms for an answer (limit 250ms)")
     assert [reason.level for reason in of_server(server(), 2.5)] == [CRITICAL]
+
+
+def test_kinds_that_no_worker_knows() -> None:
+    steps = [Tally(60, {}) for _ in range(4)] + [Tally(60, {"snoozed.parks": 3.0})]
+
+    [reason] = verdict(minutes=steps, scheduled=3).reasons
+
+    assert (reason.about, reason.level) == ("unknown_kinds", DEGRADED)
+    assert str(reason) == (
+        "jobs of kinds that no worker here knows: put off 3 times in a minute"
+        " (streamjobs job list -Q web --state scheduled)"
+    )
+    # They were parked, and are no more.
+    assert verdict(minutes=[steps[-1], *steps[:4]], scheduled=3) == Verdict()
+
+
+def test_jobs_that_died_before_they_ran_are_no_failed_runs() -> None:
+    counts = {"done": 30.0, "dead": 41.0, "dead.expired": 20.0, "dead.undecodable": 20.0, "error.expired": 20.0}
+    tally = Tally(60, counts)
+
+    assert (tally.failed, tally.ended, tally.failure_rate) == (1, 31, 1 / 31)
+    assert found(verdict(minutes=[tally] * 5)) == []

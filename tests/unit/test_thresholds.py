@@ -30,18 +30,24 @@ def test_the_defaults_are_the_documented_ones() -> None:
 @pytest.mark.parametrize(
     ("given", "pair"),
     [
-        (30, (30, None)),
+        (30, (30, 300)),
+        (400, (400, 400)),
+        ((30, None), (30, None)),
         ((30, 60.5), (30, 60.5)),
         (None, (None, None)),
         ((None, 60), (None, 60)),
-        (timedelta(minutes=1), (60, None)),
+        (timedelta(minutes=1), (60, 300)),
         ((timedelta(minutes=1), timedelta(minutes=5)), (60, 300)),
         ((60, 60), (60, 60)),
-        (0, (0, None)),
+        (0, (0, 300)),
     ],
 )
-def test_one_number_is_for_degraded_and_two_for_both(given: Any, pair: Any) -> None:
+def test_one_number_is_for_degraded_alone_and_two_for_both(given: Any, pair: Any) -> None:
     assert Thresholds(oldest=given).pair("oldest") == pair
+
+
+def test_what_is_never_critical_stays_so() -> None:
+    assert Thresholds(dead=5).pair("dead") == (5, None)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +60,8 @@ def test_one_number_is_for_degraded_and_two_for_both(given: Any, pair: Any) -> N
         ("oldest", float("nan"), "0 or more"),
         ("oldest", float("inf"), "0 or more"),
         ("dead", True, "expected a number"),
+        ("failures", 20, "expected a share, 0 to 1"),
+        ("memory", (0.5, 1.01), "expected a share, 0 to 1"),
         ("dead", timedelta(seconds=1), "expected a number"),
         ("deads", 1, "use oldest, waiting, dead"),
     ],
@@ -84,7 +92,7 @@ def test_words() -> None:
     assert [health.word for health in Health] == ["ok", "degraded", "critical"]
 
 
-BOUND = st.none() | st.floats(0, 1e6)
+BOUND = st.none() | st.floats(0, 1)
 PAIRS = st.tuples(BOUND, BOUND).filter(lambda two: two[0] is None or two[1] is None or two[0] <= two[1])
 
 

@@ -118,6 +118,9 @@ async def test_a_kind_that_nobody_knows_is_parked_and_run_by_a_worker_that_does(
 
     status = await handle.status()
     assert (status.state, status.retrying, status.attempt, status.meta.parks) == (State.SCHEDULED, False, 1, 1)
+    assert status.unknown
+    [said] = messages(caplog)
+    assert said.startswith("kind 'from.the.next.release' of queue q is not registered here: ")
 
     newer = make_app(url, namespace)
 
