@@ -148,7 +148,12 @@ class Starter:
             return
         now = monotonic()
         ready, runner, most = self._ready, self._runner, self._slots()
+        begun = 0
         while ready and runner.running + self._marking < most and not self._lone:
+            if (begun := begun + 1) > most:
+                # Those that end at once leave their slots free: without a bound nothing else would have its turn.
+                self._on_end()
+                break
             execution = ready.popleft()
             if execution.queue.holds(execution):
                 self._begin(execution, now)
