@@ -366,7 +366,8 @@ class WorkerOptions(_Options, frozen=True):
     metrics_port: int | str | None = None
     """Serve `/metrics` for Prometheus likewise; it may be the same place."""
     loop: Loop = "auto"
-    """Where the worker has a process to itself: `auto` is uvloop's event loop if that is installed, else asyncio's."""
+    """Of a worker that has a process to itself: `uvloop`, which must be installed (else MissingExtra), `asyncio`, or
+    `auto` for uvloop where it is."""
 
     def __post_init__(self) -> None:
         _check_number(self.concurrency, "concurrency", 100_000)
