@@ -1,6 +1,5 @@
 """The one object that users hold: it registers kinds, sends jobs, and makes workers. It decides nothing."""
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
@@ -41,6 +40,7 @@ from streamjobs.worker.child import homes
 from streamjobs.worker.context import BatchContext, Context
 from streamjobs.worker.duty import Duty
 from streamjobs.worker.embed import running
+from streamjobs.worker.loop import run_in_loop
 from streamjobs.worker.process import leave, run_supervised, run_until_signalled
 from streamjobs.worker.worker import Worker
 
@@ -370,7 +370,7 @@ class StreamJobs:
         second signal came.
         """
         options = (options or WorkerOptions()).changed(changes)
-        return self._run(lambda: run_until_signalled(self.make_worker(queues, options)))
+        return self._run(lambda: run_until_signalled(self.make_worker(queues, options)), options)
 
     def run_child(self, line: int, duty: Duty, queues: Sequence[str] | None, options: WorkerOptions) -> int:
         """Run a worker as one child of a supervisor, tied to it by this socket; return the exit code.
@@ -380,16 +380,16 @@ class StreamJobs:
         """
         if self.connections.target.scheme == "memory":
             raise InvalidOption("memory:// is seen by one process alone: use a server, embedded://PATH, or -w 1")
-        return self._run(lambda: run_supervised(self.make_worker(queues, options, duty=duty), line))
+        return self._run(lambda: run_supervised(self.make_worker(queues, options, duty=duty), line), options)
 
-    def _run(self, run: Callable[[], Awaitable[int]]) -> int:
+    def _run(self, run: Callable[[], Awaitable[int]], options: WorkerOptions) -> int:
         async def work() -> int:
             async with aclosing(self):
                 code = await run()
             await leave(code)
             return code
 
-        return asyncio.run(work())
+        return run_in_loop(work(), options.loop)
 
     async def aclose(self) -> None:
         """Close the connections of this event loop, and those of plain code. The app can be used again."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamjobs.cli import complete
+from streamjobs.core.cpus import cpus
 from streamjobs.core.errors import InvalidOption
 from streamjobs.core.names import check_name, split_job_id
 
@@ -49,6 +50,7 @@ def known(
     return lambda read: Known(read, there_are, sign)
 
 
+MOST_PROCESSES = 256
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 _PLAIN = re.compile(r"\d+(?:\.\d+)?")
@@ -222,6 +224,15 @@ def numbers(low: int, high: int | None = None) -> Callable[[str], int]:
         return value
 
     return read
+
+
+def processes(text: str) -> int:
+    """Read how many processes share the work; `auto` is one for each CPU."""
+    if text == "auto":
+        return min(cpus(), MOST_PROCESSES)
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MOST_PROCESSES):
+        raise click.BadParameter(f"{text:.40}: use 1 to {MOST_PROCESSES}, or auto")
+    return int(text)
 
 
 def time(text: str) -> datetime:

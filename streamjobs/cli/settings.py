@@ -27,7 +27,7 @@ _PAUSE_S = 0.2
 GENERAL = {"url", "namespace", "app", "color"}
 WORKER = set(
     "queues concurrency processes lease sweep grace pool max_jobs_per_process max_process_bytes allow_eviction"
-    " health_port metrics_port log_format".split()
+    " health_port metrics_port loop log_format".split()
 )
 
 

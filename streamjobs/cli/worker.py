@@ -12,6 +12,7 @@ from streamjobs.cli.commands import Command
 from streamjobs.cli.logs import logging_to_stderr
 from streamjobs.cli.params import Names, flat
 from streamjobs.cli.settings import settings
+from streamjobs.core.cpus import cpus
 from streamjobs.core.errors import InvalidOption
 
 if TYPE_CHECKING:
@@ -19,19 +20,20 @@ if TYPE_CHECKING:
 
 _PASSED_ON = tuple(
     "concurrency lease sweep grace pool max_jobs_per_process max_process_bytes allow_eviction health_port"
-    " metrics_port".split()
+    " metrics_port loop".split()
 )
-_processes = params.numbers(1, 256)
 _QUEUES = "Queues to serve, by name or pattern, each perhaps with its weight."
 _FORMATS = click.Choice(["text", "json"])
-_POOL = "Processes at most for process=True handlers; default one a CPU."
+_POOL = "Processes at most for process=True handlers; default one a CPU, shared out under -w."
+_LOOPS = click.Choice(["auto", "asyncio", "uvloop"])
+_EACH = "Processes that each run so many; auto: one a CPU; default 1."
 
 
 @click.command(cls=Command)
 @click.option("-A", "--app", "app_path", metavar="MODULE:APP", help="The app, such as jobs:app.")
 @click.option("-Q", "--queue", "queues", type=params.subscriptions, multiple=True, metavar="Q[:W][,Q…]", help=_QUEUES)
 @click.option("-c", "--concurrency", type=params.number, metavar="N", help="Jobs that run at once; default 100.")
-@click.option("-w", "--processes", type=_processes, metavar="N", help="Processes that each run so many; default 1.")
+@click.option("-w", "--processes", type=params.processes, metavar="N|auto", help=_EACH)
 @click.option("--lease", type=params.duration, help="How long a job's worker may be silent; default 15s.")
 @click.option("--sweep", type=params.duration, help="How often silent workers' jobs are looked for; default 5s.")
 @click.option("--grace", type=params.duration, help="What running jobs get to end when stopped; default 25s.")
@@ -45,6 +47,7 @@ _POOL = "Processes at most for process=True handlers; default one a CPU."
 @click.option("--allow-eviction", is_flag=True, default=None, help="Start on a server that deletes when it is full.")
 @click.option("--health-port", type=params.address, metavar="[HOST:]PORT", help="Serve /livez and /readyz there.")
 @click.option("--metrics-port", type=params.address, metavar="[HOST:]PORT", help="Serve /metrics there.")
+@click.option("--loop", type=_LOOPS, help="The event loop; default auto: uvloop where it is installed.")
 @click.option("--log-format", type=_FORMATS, help="Default text.")
 @click.option("--line", type=params.number, hidden=True, help="The socket to the supervisor that started this.")
 @click.option("--quarantine", is_flag=True, hidden=True, help="Run nothing but suspects.")
@@ -69,6 +72,8 @@ def worker(
         app = settings().app(app_path, short=False)
         if line is None:
             return app.run_worker(names or None, **options)
+        # The children are on one machine.
+        options.setdefault("pool", max(1, cpus() // (chosen["processes"] or 1)))
         return _run_child(app, line, names or None, options, quarantine=quarantine)
 
 
@@ -101,13 +106,14 @@ def _run_child(
 _READ: dict[str, Callable[[str], Any]] = {
     "queues": params.subscriptions,
     "concurrency": params.number,
-    "processes": _processes,
+    "processes": params.processes,
     "pool": params.number,
     "max_jobs_per_process": params.number,
     "max_process_bytes": params.size,
     "health_port": params.address,
     "metrics_port": params.address,
     "allow_eviction": lambda text: click.BOOL.convert(text, None, None),
+    "loop": lambda text: _LOOPS.convert(text, None, None),
     "log_format": lambda text: _FORMATS.convert(text, None, None),
 }
 

@@ -59,7 +59,7 @@ def persistence(facts: ServerFacts, settings: Settings) -> Finding:
     if facts.appends is None:
         return Finding(About.PERSISTENCE, Level.UNKNOWN)
     if facts.appends:
-        return _appending(settings.sync)
+        return _appending(settings.sync, facts.engine)
     advice = "set appendonly yes there, and appendfsync always where no job may be lost"
     if settings.snapshots == "":
         what = "none: a restart of the server loses every job"
@@ -69,7 +69,7 @@ def persistence(facts: ServerFacts, settings: Settings) -> Finding:
     return Finding(About.PERSISTENCE, Level.WARN, what, advice)
 
 
-def _appending(sync: str | None) -> Finding:
+def _appending(sync: str | None, engine: str) -> Finding:
     if sync == "always":
         what = "append-only file, synced always: the end of the process loses nothing"
         return Finding(About.PERSISTENCE, Level.OK, what)
@@ -78,6 +78,8 @@ def _appending(sync: str | None) -> Finding:
         return Finding(About.PERSISTENCE, Level.WARN, what, "set appendfsync everysec there, or always")
     unsaid = "" if sync else " (if synced every second: it does not say)"
     what = f"append-only file: a crash may lose about 2 s, and as long as the disk is behind{unsaid}"
+    if engine == "valkey":
+        what += '; an enqueue with durability="fsync" is confirmed before the sync here, so it may be lost as well'
     return Finding(About.PERSISTENCE, Level.OK, what)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal, Self, TypedDict
+from typing import Any, Literal, Self, TypedDict, get_args
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -18,6 +18,7 @@ from streamjobs.core.thresholds import Thresholds
 
 WhenExpired = Literal["dead", "drop"]
 WhenFull = Literal["raise", "wait"]
+Loop = Literal["auto", "asyncio", "uvloop"]
 
 DEFAULT_QUEUE = "default"
 MAX_RESULT_TTL_MS = 30 * 86_400_000
@@ -333,6 +334,7 @@ class WorkerKeywords(TypedDict, total=False):
     allow_eviction: bool
     health_port: int | str | None
     metrics_port: int | str | None
+    loop: Loop
 
 
 class WorkerOptions(_Options, frozen=True):
@@ -361,12 +363,16 @@ class WorkerOptions(_Options, frozen=True):
     """Start also on a server that deletes keys, and so jobs, when its memory is full."""
     health_port: int | str | None = None
     """Serve `/livez` and `/readyz`: at a port of this machine alone, `HOST:PORT`, or `:PORT` for all interfaces."""
-
     metrics_port: int | str | None = None
     """Serve `/metrics` for Prometheus likewise; it may be the same place."""
+    loop: Loop = "auto"
+    """Of a worker that has a process to itself: `uvloop`, which must be installed (else MissingExtra), `asyncio`, or
+    `auto` for uvloop where it is."""
 
     def __post_init__(self) -> None:
         _check_number(self.concurrency, "concurrency", 100_000)
+        if self.loop not in get_args(Loop):
+            raise InvalidOption(f"loop={self.loop!r:.80}: use {', '.join(get_args(Loop))}")
         if self.pool is not None:
             _check_number(self.pool, "pool", 1024)
         _check_number(self.max_jobs_per_process, "max_jobs_per_process", 1_000_000_000)

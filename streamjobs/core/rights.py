@@ -93,6 +93,9 @@ _MONITOR = Rights(
     apart=("queues", "worker:*"),
 )
 
+DURABLY = Rights(_words("WAIT WAITAOF"), ())
+"""What a producer needs beside its own for `durability=`; servers that do not know the second refuse a rule with it."""
+
 RIGHTS = {
     Role.PRODUCER: _PRODUCER,
     Role.WORKER: _WORKER,

@@ -1,7 +1,7 @@
 """What a server says of itself, and what that means for the jobs on it."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from ipaddress import ip_address
 
@@ -128,12 +128,15 @@ def eviction(facts: ServerFacts) -> Finding:
     return Finding(About.EVICTION, Level.FAIL, what, advice)
 
 
-def rights(refused: Iterable[str], role: str = "worker") -> Finding:
-    """Judge whether somebody can do its work; `refused`: the commands, keys and channels that it may not use."""
+def rights(refused: Iterable[str], role: str = "worker", durably: Sequence[str] = ()) -> Finding:
+    """Judge whether somebody can do its work; `refused`: the commands, keys and channels that it may not use;
+    `durably`: of the commands that only `durability=` takes, those that it may not use.
+    """
     denied = ", ".join(sorted(set(refused)))
     who = f"{'an' if role[0] in 'aeiou' else 'a'} {role}"
     if not denied:
-        return Finding(About.RIGHTS, Level.OK, f"all that {who} needs")
+        less = f", but {', '.join(durably)} for durability=" if durably else ""
+        return Finding(About.RIGHTS, Level.OK, f"all that {who} needs{less}")
     return Finding(About.RIGHTS, Level.FAIL, f"{who} may not use {denied}", "give the URL's user these rights")
 
 

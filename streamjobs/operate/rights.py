@@ -5,7 +5,7 @@ from typing import Any
 
 from streamjobs.client.talk import Leniently, Talk
 from streamjobs.core.errors import Rejected, StreamJobsError
-from streamjobs.core.rights import RIGHTS
+from streamjobs.core.rights import DURABLY, RIGHTS
 from streamjobs.core.roles import Role
 from streamjobs.core.server import Finding, rights
 from streamjobs.protocol import rights as protocol
@@ -31,14 +31,17 @@ def look(role: Role, queues: Sequence[QueueKeys]) -> Talk[Finding]:
     commands = protocol.attempts(needed, first, first.base + needed.keys[0].replace("*", "probe"))
     keys = {what: words for one in queues for what, words in protocol.reaches(needed, one).items()}
     user = yield from _user()
+    durable = protocol.attempts(DURABLY, first, "") if role is Role.PRODUCER else {}
     if user:
-        return rights((yield from _asked(user, {**commands, **keys})), role)
+        refused = yield from _asked(user, {**commands, **keys})
+        return rights(refused, role, (yield from _asked(user, durable)))
     if role is Role.WORKER:
         return (yield from tried(queues))
     refused = yield from _tried(
         first.base + _PROBES[role], protocol.attempts(needed, first, first.base + _PROBES[role])
     )
-    return rights(refused + (yield from _refused(keys)), role)
+    refused += yield from _refused(keys)
+    return rights(refused, role, (yield from _refused(durable)))
 
 
 def _user() -> Talk[str]:

@@ -93,6 +93,8 @@ _FORMS = {
     "SUBSCRIBE": "CHANNEL",
     "SREM": "KEY m",
     "UNLINK": "GONE",
+    "WAIT": "0 1",
+    "WAITAOF": "0 0 1",
     "XACK": f"KEY {GROUP} 0-1",
     "XADD": "KEY 1-1 f v",
     "XCLAIM": f"KEY {GROUP} probe 0 0-1 JUSTID",

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from streamjobs.client import Target
+from streamjobs.core.cpus import cpus
 from streamjobs.core.errors import InvalidOption
 from streamjobs.core.job import Crashed, Outcome, Raised, Returned
 from streamjobs.core.registry import Handler
@@ -161,7 +162,7 @@ class Pool:
     def __init__(self, station: Station, handlers: Iterable[Handler], target: Target) -> None:
         options = station.options
         self._consumer = station.consumer
-        self._most = min(options.concurrency, options.pool or os.cpu_count() or 1)
+        self._most = min(options.concurrency, options.pool or cpus())
         self._max_jobs, self._max_bytes = options.max_jobs_per_process, options.max_process_bytes
         place = (target.scheme, target.text, dict(target.arguments), str(target.folder), target.name)
         kinds = [(one.kind, one.function.__module__) for one in handlers if one.options.process]
@@ -262,7 +263,8 @@ class Pool:
                     # What handlers print must not mix with what the worker's own output is for.
                     stdout=2,
                     pass_fds=[theirs.fileno()],
-                    process_group=0,
+                    # A group of its own; uvloop knows no `process_group`.
+                    start_new_session=True,
                 )  # fmt: skip
             except BaseException:
                 ours.close()

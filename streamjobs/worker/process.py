@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from streamjobs.core.text import plural
 from streamjobs.protocol import workers
-from streamjobs.worker.line import ABORT, AWAKE, LAST, QUIET, READY, SUSPECT
+from streamjobs.worker.line import ABORT, AWAKE, LAST, MOVES, QUIET, READY, SUSPECT
 from streamjobs.worker.worker import Worker
 
 log = logging.getLogger("streamjobs.worker")
@@ -118,6 +118,11 @@ def _on_words(worker: Worker, line: socket.socket, orphaned: asyncio.Event) -> N
         orphaned.set()
         log.warning("worker %s is stopping: its supervisor is gone", worker.consumer)
         asyncio.get_running_loop().remove_reader(line)
+    if MOVES in words:
+        _say(line, MOVES)
+        words = words.replace(MOVES, b"")
+        if not words:
+            return
     if words == QUIET:
         worker.quiet()
         return

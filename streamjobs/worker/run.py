@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import inspect
 import logging
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from random import Random
@@ -51,6 +52,8 @@ class Runner:
         self._random = random
         self.gatherer = batch.Gatherer(settler, self._start_batch, self._leave)
         self._loop = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()
+        """What each job begins with: else it found what the one had set whose end made room for it."""
         self._threads = Threads(self._loop)
         self.state: Any = None
         self.access: Access | None = None
@@ -91,7 +94,10 @@ class Runner:
         return handler.known or self._park(execution, handler.kind)
 
     def start(self, execution: Execution, *, alone: bool = False) -> None:
-        """Start the handler in a task of its own; one that takes a list once others have come, or `alone`."""
+        """Start the handler in a task of its own; one that takes a list once others have come, or `alone`.
+
+        From Python 3.12 on a handler that waits for nothing has ended when this returns.
+        """
         handler = execution.handler
         assert handler is not None
         if handler.options.process:
@@ -112,10 +118,13 @@ class Runner:
         execution.started = started = monotonic()
         if handler.timeout_s is not None:
             execution.deadline = started + handler.timeout_s
+        run, own = self._run(execution, handler, args, kwargs), self._context.copy()
         # A third of create_task's cost is what it does around this.
-        execution.task = asyncio.Task(
-            self._run(execution, handler, args, kwargs), loop=self._loop, name="streamjobs-job"
-        )
+        if sys.version_info >= (3, 12):
+            # It runs up to its first wait in here, and may end: `task` is its own to set.
+            asyncio.Task(run, loop=self._loop, name="streamjobs-job", context=own, eager_start=True)
+        else:
+            execution.task = asyncio.Task(run, loop=self._loop, name="streamjobs-job", context=own)
 
     def _start_in_process(self, execution: Execution) -> None:
         """Start the handler in a process; with none free, give the claim to a worker that may have one."""
@@ -128,7 +137,8 @@ class Runner:
         pool.reserve()
         self.running += 1
         execution.started = monotonic()
-        execution.task = asyncio.create_task(self._run_in_process(execution, pool), name="streamjobs-job")
+        run, own = self._run_in_process(execution, pool), self._context.copy()
+        execution.task = asyncio.create_task(run, name="streamjobs-job", context=own)
 
     async def _run_in_process(self, execution: Execution, pool: Pool) -> None:
         context.current.set(execution)
@@ -154,6 +164,8 @@ class Runner:
         return None if free > 0 else 1
 
     async def _run(self, execution: Execution, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if execution.task is None:
+            execution.task = asyncio.current_task(self._loop)
         context.current.set(execution)
         if self.spans is not None:
             self.spans.begin(execution)
@@ -185,7 +197,8 @@ class Runner:
         handler = executions[0].handler
         assert handler is not None
         args = (context.BatchContext[Any](executions), items) if handler.signature.wants_context else (items,)
-        task = self._loop.create_task(self._run_batch(executions, handler, args), name="streamjobs-batch")
+        run, own = self._run_batch(executions, handler, args), self._context.copy()
+        task = self._loop.create_task(run, name="streamjobs-batch", context=own)
         started = monotonic()
         for execution in executions:
             execution.task, execution.beside, execution.started = task, executions, started
@@ -193,8 +206,6 @@ class Runner:
                 execution.deadline = started + handler.timeout_s
 
     async def _run_batch(self, executions: list[Execution], handler: Handler, args: tuple[Any, ...]) -> None:
-        # Not that of a job whose end made room for these.
-        context.current.set(None)
         if self.spans is not None:
             self.spans.begin_batch(executions)
         try:

@@ -39,6 +39,8 @@ ENOUGH_RELEASES = 10
 """After this many of those, a suspect is waited for as long as all that runs has a deadline. Beside what has
 none it starts in company, uncounted: it must not wait for ever.
 """
+TURN_S = 0.01
+"""For so long handlers are started in one turn of the loop: with eager tasks that can be all they do."""
 STALE_S = 0.5
 """A claim that has not started within this time goes to a worker that may have a free slot."""
 
@@ -143,12 +145,15 @@ class Starter:
 
     def _fill(self) -> None:
         """Start ready claims into free slots."""
-        self._filling = False
         if self.stopping:
             return
         now = monotonic()
         ready, runner, most = self._ready, self._runner, self._slots()
         while ready and runner.running + self._marking < most and not self._lone:
+            if monotonic() - now > TURN_S:
+                # Handlers that compute before they wait for anything, or never wait: others have their turn first.
+                self._on_end()
+                break
             execution = ready.popleft()
             if execution.queue.holds(execution):
                 self._begin(execution, now)
@@ -385,6 +390,8 @@ class Starter:
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
+        # Here alone: were it said wherever slots are filled, each time would begin one more row of turns.
+        self._filling = False
         self._fill()
         self.room.set()
         if self._lone:

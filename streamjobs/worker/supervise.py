@@ -22,7 +22,7 @@ from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.retry import Exponential
 from streamjobs.core.text import how_ended, plural
 from streamjobs.worker.front import QUARANTINE, Front
-from streamjobs.worker.line import ABORT, AWAKE, LAST, QUIET, READY, STOP, SUSPECT
+from streamjobs.worker.line import ABORT, AWAKE, LAST, MOVES, QUIET, READY, STOP, SUSPECT
 from streamjobs.worker.service import until
 
 log = logging.getLogger("streamjobs.worker")
@@ -34,6 +34,9 @@ FALSE_STARTS = 5
 """After so many starts in a row, none of which came as far as to work, no more are made."""
 AT_ONCE_S = 5.0
 """How long children that were told to end at once have for it."""
+ASK_EVERY_S = 20.0
+SILENT_ROUNDS = 3
+"""A child that has not answered for so many rounds is named in a warning, and left alone: what it runs may be good."""
 FAILED = 1
 FOR_GOOD = (2, 3, 5)
 """Exit codes of a child that could not start and never will: wrong usage, a server that refuses or is refused."""
@@ -56,11 +59,22 @@ class Child:
         """An operator has ordered it to stop."""
         self.started_at = monotonic()
         self._line = line
+        self.unanswered = 0
+        """Rounds since it was asked whether it moves; no time, of which some may have passed while we were frozen."""
 
     def say(self, word: bytes) -> None:
         """Give an order; one that is dead or frozen takes none."""
         with suppress(OSError):
             self._line.send(word)
+
+    def ask(self) -> None:
+        """Find out whether its event loop moves, and say so where it has not for long."""
+        self.unanswered += 1
+        if self.unanswered == 1:
+            self.say(MOVES)
+        elif self.unanswered == SILENT_ROUNDS + 1:
+            said = "child %d has not moved for %.0f s: it is frozen, or a handler blocks its event loop"
+            log.warning(said, self.process.pid, SILENT_ROUNDS * ASK_EVERY_S)
 
     def heard(self) -> bytes | None:
         """Return what it has said since it was last asked; None when it will say no more."""
@@ -147,6 +161,7 @@ class Supervisor:
         for number in numbers:
             loop.add_signal_handler(number, self._on_signal, int(number))
         quarantine = asyncio.create_task(self._keep_quarantine(), name="streamjobs-quarantine")
+        asking = asyncio.create_task(self._ask(), name="streamjobs-asking")
         try:
             await asyncio.gather(*(self._keep(number) for number in range(self._processes)))
             self._stop(STOP)
@@ -154,6 +169,7 @@ class Supervisor:
         finally:
             self._stopping.set()
             quarantine.cancel()
+            asking.cancel()
             await self._leave_none()
             for number in numbers:
                 loop.remove_signal_handler(number)
@@ -218,6 +234,14 @@ class Supervisor:
                 self._codes.append(end.verdict)
             elif end.code:
                 failures = await self._pause(end, failures)
+
+    async def _ask(self) -> None:
+        """Ask all children that work, again and again, whether they move."""
+        while True:
+            await asyncio.sleep(ASK_EVERY_S)
+            for child in self._children:
+                if child.ready:
+                    child.ask()
 
     async def _either(self, event: asyncio.Event) -> bool:
         """Wait for an event or the end; say whether there is no end yet."""
@@ -309,6 +333,8 @@ class Supervisor:
             child.ready = True
             self._false_starts = 0
             self._proven.set()
+        if MOVES in words:
+            child.unanswered = 0
         if SUSPECT in words:
             self._suspects.set()
         if QUIET in words or AWAKE in words:

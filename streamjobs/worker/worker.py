@@ -35,6 +35,7 @@ from streamjobs.worker.execution import Access, Ending, Execution, WorkerQueue
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.join import Joiner
 from streamjobs.worker.lease import LeaseKeeper
+from streamjobs.worker.loop import name_of
 from streamjobs.worker.pool import Pool, check_handlers
 from streamjobs.worker.probes import Pages, health_pages, serving
 from streamjobs.worker.promote import BELL_S, Promoter
@@ -268,7 +269,8 @@ class Worker:
         fetching = self._spawn(fetcher)
         promoting = self._spawn(promoter) if promoter else fetching
         names = ", ".join([one.pattern for one in self._patterns] + [queue.keys.queue for queue in self._queues])
-        log.info("worker %s serves %s with %s", self.consumer, names, plural(options.concurrency, "slot"))
+        slots, loop = plural(options.concurrency, "slot"), name_of(asyncio.get_running_loop())
+        log.info("worker %s serves %s with %s, in a loop of %s", self.consumer, names, slots, loop)
         self.ready.set()
         watched: list[asyncio.Future[Any]] = [*tasks, *told, fetching, promoting, settler.broken]
         stopped = asyncio.create_task(self._stopping.wait())

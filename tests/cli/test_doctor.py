@@ -184,6 +184,18 @@ def test_each_role_needs_rights_of_its_own(own: Own, may_ask: bool, role: str, r
 
 
 @pytest.mark.parametrize("may_ask", [True, False], ids=["asked", "tried"])
+def test_a_producer_without_the_commands_of_durability_is_told_and_lacks_nothing(own: Own, may_ask: bool) -> None:
+    """Most enqueues take none."""
+    ask = [] if may_ask else ["-acl"]
+    line = login(own(*DURABLE), "~*", "&*", "+@all", "-wait", "-waitaof", *ask)
+
+    found = findings(line, "--role", "producer")["rights"]
+
+    assert (found["level"], found["what"]) == ("ok", "all that a producer needs, but WAIT, WAITAOF for durability=")
+    assert findings(line)["rights"]["what"] == "all that a worker needs"
+
+
+@pytest.mark.parametrize("may_ask", [True, False], ids=["asked", "tried"])
 def test_a_key_that_is_out_of_reach_is_named(own: Own, may_ask: bool) -> None:
     admin = own(*DURABLE)
     admin("enqueue", "k", "-Q", "q")

@@ -9,6 +9,7 @@ from streamjobs.cli import params
 from streamjobs.cli.main import cli
 from streamjobs.cli.settings import Settings
 from streamjobs.core.errors import InvalidOption
+from streamjobs.core.options import WorkerOptions
 from tests.cli.support import APP, error_line
 
 
@@ -138,6 +139,41 @@ def test_worker_takes_its_options_from_file_and_environment(folder: Path, monkey
 
     assert said.exit_code == 0, said.stderr
     assert "serves math, web with 4 slots" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("cores", "words", "pool"),
+    [(8, ["-w", "3"], 2), (2, ["-w", "3"], 1), (8, ["-w", "auto"], 1), (8, [], 4), (8, ["--pool", "7"], 7)],
+)
+def test_the_workers_of_one_supervisor_share_the_cpus_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, cores: int, words: list[str], pool: int
+) -> None:
+    got: list[WorkerOptions] = []
+    monkeypatch.setattr(
+        "streamjobs.app.StreamJobs.run_child", lambda app, line, duty, queues, options: got.append(options)
+    )
+    for place in ("streamjobs.cli.worker.cpus", "streamjobs.cli.params.cpus"):
+        monkeypatch.setattr(place, lambda: cores)
+    (folder / "streamjobs.toml").write_text("[worker]\nprocesses = 2\n")
+
+    CliRunner().invoke(cli, ["worker", "-A", APP, "--line", "99", *words])
+
+    assert [one.pool for one in got] == [pool]
+
+
+def test_auto_is_a_process_for_each_cpu(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+    monkeypatch.setattr(
+        "streamjobs.cli.worker._supervise", lambda words, chosen, burst: started.append(chosen["processes"])
+    )
+    monkeypatch.setattr("streamjobs.cli.params.cpus", lambda: 6)
+    monkeypatch.setenv("STREAMJOBS_PROCESSES", "auto")
+
+    CliRunner().invoke(cli, ["worker", "-A", APP])
+    CliRunner().invoke(cli, ["worker", "-A", APP, "-w", "5"])
+
+    assert started == [6, 5]
+    assert "use 1 to 256, or auto" in CliRunner().invoke(cli, ["worker", "-A", APP, "-w", "0"]).stderr
 
 
 def test_bad_value_of_a_variable_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,16 @@ def test_persistence(appends: bool | None, sync: str | None, save: str | None, l
     assert bool(found.advice) == (level is Level.WARN)
 
 
+@pytest.mark.parametrize("sync", ["everysec", None])
+def test_what_fsync_means_on_valkey_is_said_where_it_syncs_once_a_second(sync: str | None) -> None:
+    """It answers WAITAOF before."""
+    said = "confirmed before the sync"
+
+    assert said in fitness.persistence(ServerFacts("valkey", appends=True), Settings(sync)).what
+    assert said not in fitness.persistence(ServerFacts("redis", appends=True), Settings(sync)).what
+    assert said not in fitness.persistence(ServerFacts("valkey", appends=True), Settings("always")).what
+
+
 def test_a_disk_that_cannot_be_written_is_a_failure_whatever_is_set() -> None:
     found = fitness.persistence(ServerFacts(appends=True, failing=("its last snapshot",)), Settings("always"))
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from streamjobs.core.rights import ASKING, RIGHTS, rules
+from streamjobs.core.rights import ASKING, DURABLY, RIGHTS, rules
 from streamjobs.core.roles import Role
 from streamjobs.protocol import rights as protocol
 from streamjobs.protocol import scripts
@@ -17,9 +17,6 @@ CALLED_BY = dict(
 )
 DOCTOR_ALONE = {"ACL|WHOAMI", "ACL|DRYRUN", "CONFIG|GET", "SLOWLOG|GET", "SCAN", "PTTL", "BLPOP", "SREM", "DEL"}
 """What only a doctor asks; where it may not, it says so."""
-
-DURABILITY = {"WAIT", "WAITAOF"}
-"""What a producer asks where it is told to; no rule for every server can hold the second, which some do not know."""
 
 
 def used(text: str) -> set[str]:
@@ -69,7 +66,7 @@ def test_every_request_is_among_the_rights_of_somebody() -> None:
     everybody = set().union(*(rights.commands for rights in RIGHTS.values()))
 
     assert len(requests()) > 25
-    assert requests() - everybody - DOCTOR_ALONE - DURABILITY == set()
+    assert requests() - everybody - DOCTOR_ALONE - DURABLY.commands == set()
 
 
 def test_nobody_may_do_what_destroys_or_spies() -> None:
@@ -94,6 +91,6 @@ def test_rules_can_be_for_one_queue() -> None:
 def test_every_command_has_words_to_try_it_with(role: Role) -> None:
     keys = QueueKeys("ns", "q")
 
-    for name, words in protocol.attempts(RIGHTS[role], keys, "key").items():
+    for name, words in protocol.attempts(RIGHTS[role] | DURABLY, keys, "key").items():
         assert "|".join(map(str, words)).startswith(name)
         assert words.count("KEY") == words.count("CHANNEL") == 0

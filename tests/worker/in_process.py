@@ -199,3 +199,8 @@ def awaitable() -> Any:
 @app.job
 async def in_the_loop() -> int:
     return os.getpid()
+
+
+@app.job(name="group", process=True, result_ttl=60)
+def group() -> tuple[int, int]:
+    return os.getpid(), os.getpgrp()

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -13,10 +14,13 @@ from streamjobs.client.talk import talk
 from streamjobs.core.options import EnqueueOptions
 from streamjobs.core.retry import Exponential
 from streamjobs.operate import workers
+from streamjobs.worker import supervise
+from streamjobs.worker.line import MOVES, QUIET, READY, STOP
+from streamjobs.worker.process import run_supervised
 from streamjobs.worker.supervise import CrashedAtStart, Supervisor
 from tests.servers import Server
 from tests.worker.groups import PATIENT_S, Barrier, Start
-from tests.worker.support import Queue
+from tests.worker.support import FAST, Queue, pause, within
 
 SHORT = ("--lease", "500ms", "--sweep", "100ms")
 AT_ONCE = Exponential(base=0.001, cap=0.01)
@@ -250,3 +254,48 @@ async def test_the_child_for_suspects_ends_where_no_other_starts_anything(tmp_pa
     assert await asyncio.wait_for(Supervisor(command, 1, backoff=AT_ONCE).run(), PATIENT_S) == 0
 
     assert (tmp_path / "starts").read_text() == "xxstopped"
+
+
+async def test_a_child_that_does_not_move_is_told_of_once_and_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It answers, then lets all questions pass until it was missed, then answers again."""
+    monkeypatch.setattr(supervise, "ASK_EVERY_S", 0.02)
+    program = CHILD + (
+        "for _ in range(20): assert line.recv(1) == b'm' and line.send(b'm')\n"
+        "while open(sys.argv[1]).read() != 'x missed': pass\n"
+        "assert line.recv(4096) == b'm' and line.send(b'm')\n"
+        "for _ in range(20): assert line.recv(1) == b'm' and line.send(b'm')\n"
+        "line.send(b'l')\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "starts")]
+
+    with caplog.at_level("INFO", "streamjobs.worker"):
+        running = asyncio.create_task(Supervisor(command, 1, backoff=AT_ONCE).run())
+        async with asyncio.timeout(PATIENT_S):
+            while "has not moved" not in caplog.text:
+                await pause(0.01)
+            (tmp_path / "starts").write_text("x missed")
+            assert await running == 0
+
+    assert len([one for one in caplog.messages if "has not moved for 0 s: it is frozen, or" in one]) == 1
+
+
+async def test_a_child_says_that_it_moves_and_is_told_no_order_by_that(app: StreamJobs) -> None:
+    worker = app.make_worker(["q"], FAST)
+    ours, theirs = socket.socketpair()
+    with ours:
+        ours.setblocking(False)
+        running = asyncio.create_task(run_supervised(worker, theirs.detach()))
+        await within(worker.ready)
+        loop = asyncio.get_running_loop()
+        heard = await loop.sock_recv(ours, 1)
+
+        for question, state in ((MOVES, "running"), (MOVES + QUIET, "quiet")):
+            ours.send(question)
+            heard += await loop.sock_recv(ours, 1)
+            assert worker.state == state
+        ours.send(MOVES + STOP)
+
+        assert await running == 0
+    assert heard == READY + MOVES + MOVES
