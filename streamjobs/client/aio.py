@@ -93,7 +93,7 @@ class AsyncExecutor:
         async with lines.room:
             try:
                 line = await self._take(lines)
-            except (StreamJobsError, *faults.FAILURES) as error:
+            except (StreamJobsError, *faults.ASYNC_FAILURES) as error:
                 return [faults.unconnected(error, self._where) for _ in requests]
             closings = self._closings
             lines.busy.add(line)
@@ -193,7 +193,7 @@ class AsyncExecutor:
                 await line.send_packed_command([b"".join(packed)])
                 while len(replies) < len(packed):
                     replies.append(await _read(line))
-        except faults.FAILURES as error:
+        except faults.ASYNC_FAILURES as error:
             await line.disconnect(nowait=True)
             replies += [faults.Lost(error)] * (len(packed) - len(replies))
         except BaseException:
@@ -222,5 +222,5 @@ async def _usable(line: AsyncLine) -> bool:
     """Say whether an idle connection is still in step; finding out now makes the failure a definite one."""
     try:
         return not await line.can_read()
-    except faults.FAILURES:
+    except faults.ASYNC_FAILURES:
         return False

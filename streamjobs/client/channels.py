@@ -74,7 +74,7 @@ class Channels:
                         queue.put_nowait(payload)
             finally:
                 await line.disconnect(nowait=True)
-        except (StreamJobsError, *faults.FAILURES) as error:
+        except (StreamJobsError, *faults.ASYNC_FAILURES) as error:
             # Whoever listens from now on subscribes anew.
             self._forget(name, channel)
             channel.fail(error)

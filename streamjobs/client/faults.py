@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 FAILURES = (redis.RedisError, OSError)
 """What the driver raises for a connection that cannot be made, or that breaks."""
+ASYNC_FAILURES = (*FAILURES, RuntimeError)
+"""Likewise over asyncio: `RuntimeError` is what uvloop says of a connection that the other side has just closed."""
 
 GREETING: tuple[Word, ...] = ("CLIENT", "SETNAME", "streamjobs")
 """The first request on a new connection. It changes nothing, so that what fails while it is under way

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from streamjobs.client import Connections
+from streamjobs.client.aio import AsyncExecutor
 from streamjobs.core.errors import MissingExtra, NotFound, OutcomeUnknown, Rejected, StreamJobsError, Unavailable
 from streamjobs.protocol import scripts
 from streamjobs.protocol.calls import Call, Command, Request
@@ -252,6 +253,36 @@ async def test_closing_ends_busy_connections_with_their_request(aio: Connections
 
     assert await reading == [key.encode(), b"x"]
     assert await reader.run(command("PING")) == b"PONG"
+
+
+class ClosedLine:
+    """A connection that the other side closes behind the greeting, as a loop of uvloop tells of it."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+
+    async def connect(self) -> None: ...
+
+    async def send_packed_command(self, command: Sequence[bytes]) -> None:
+        self.sent += 1
+        if self.sent > 1:
+            raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+
+    async def read_response(self, *, disconnect_on_error: bool) -> Any:
+        return b"OK"
+
+    async def can_read(self) -> bool:
+        return False
+
+    async def disconnect(self, nowait: bool = False) -> None: ...
+
+
+async def test_a_connection_that_uvloop_finds_closed_is_lost_and_no_error_of_the_program() -> None:
+    async def dial() -> ClosedLine:
+        return ClosedLine()
+
+    with pytest.raises(OutcomeUnknown, match="the handler is closed"):
+        await AsyncExecutor("redis://there", dial, timeout_s=1).run(command("PING"))
 
 
 async def test_reopening_waits_for_no_reply(aio: Connections, key: str) -> None:
