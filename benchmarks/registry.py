@@ -101,9 +101,11 @@ SCENARIOS: Mapping[str, Scenario] = {
         MEASURING,
         _duels(enqueue.run),
     ),
-    "dedupe": Scenario("jobs with a dedupe key beside jobs without, added and drained", MEASURING, _duels(dedupe.run)),
+    "dedupe": Scenario("adding jobs with a dedupe key beside jobs without", MEASURING, _duels(dedupe.run)),
     "drain": Scenario(
-        "workers draining no-op jobs: one, two, threads, results, failures", MEASURING, _duels(drain.run)
+        "workers draining no-op jobs: each kind of handler, results, keys",
+        MEASURING,
+        _duels(drain.run),
     ),
     "mixed": Scenario("producer and worker at once; handlers that wait, or compute", MEASURING, _duels(mixed.run)),
     "latency": Scenario("from enqueue to start, at fixed rates of arrivals", MEASURING, _duels(latency.run)),

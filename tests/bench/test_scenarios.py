@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from benchmarks import delayed, durability, growth, latency, memory, mixed, recovery, scripts
+from benchmarks import dedupe, delayed, drain, durability, growth, latency, memory, mixed, recovery, scripts
 from benchmarks.document import Result
 from benchmarks.duel import Size
 from benchmarks.lab import Lab
@@ -37,6 +37,31 @@ def standing(results: Iterator[Result]) -> dict[str, Result]:
 
 def figure(result: Result, name: str) -> float:
     return result.figures[name].median
+
+
+def test_drain(lab: Lab) -> None:
+    found = standing(drain.run(lab, TINY))
+
+    beside = {variant: result.base for variant, result in found.items()}
+    assert beside == {
+        "async_noop": "bare loop",
+        "two_workers": "bare loop",
+        "two_to_one": "one worker",
+        "threads": "bare loop",
+        "process": "in threads",
+        "batch": "job by job",
+        "results_kept": "without results",
+        "dedupe": "without keys",
+        "failing_once": "without failures",
+    }
+    assert found["process"].jobs == 60
+
+
+def test_keys_are_added_beside_none(lab: Lab) -> None:
+    found = standing(dedupe.run(lab, TINY))
+
+    assert list(found) == ["argument", "named"]
+    assert all((result.ratio_to_bare or 0) > 0 for result in found.values())
 
 
 def test_mixed(lab: Lab) -> None:
