@@ -7,6 +7,7 @@ as it is.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
 
 from .document import Result
 from .duel import Size, Void
@@ -30,13 +31,13 @@ WAYS = {
 
 
 @contextmanager
-def opened(url: str | None) -> Iterator[Mapping[str, Lab]]:
-    """Give a lab for each server: one alone, without a name, where its URL is given."""
+def opened(url: str | None, binary: Path | None = None) -> Iterator[Mapping[str, Lab]]:
+    """Give a lab for each server, of this binary: one alone, without a name, where its URL is given."""
     with ExitStack() as stack:
         if url is not None:
             yield {"": stack.enter_context(closing(Lab(url)))}
             return
-        urls = {name: stack.enter_context(running(*settings)) for name, settings in SERVERS.items()}
+        urls = {name: stack.enter_context(running(*settings, binary=binary)) for name, settings in SERVERS.items()}
         yield {name: stack.enter_context(closing(Lab(url))) for name, url in urls.items()}
 
 
@@ -53,9 +54,10 @@ def run(labs: Mapping[str, Lab], size: Size) -> Iterator[Result]:
 
 
 def _levels(lab: Lab) -> Sequence[str]:
-    """Return the levels that a server can give."""
+    """Return the levels that a server can give: before Redis 7.2 none can say when a job is on disk."""
     appends = int(lab.server.info("persistence").get("aof_enabled", 0))
-    return ("memory", "fsync") if appends else ("memory",)
+    [waits] = lab.server.execute_command("COMMAND INFO", "WAITAOF")
+    return ("memory", "fsync") if appends and waits else ("memory",)
 
 
 def _once(lab: Lab, side: str, jobs: int, *, fsync: float) -> Callable[[], Sample]:

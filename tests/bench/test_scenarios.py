@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from benchmarks.document import Result
 from benchmarks.duel import Size
 from benchmarks.lab import Lab
 from benchmarks.server import running
+from tests.servers import find_servers
 
 pytestmark = pytest.mark.bench
 
@@ -81,6 +83,17 @@ def test_durability_takes_each_server_at_the_levels_that_it_can_give() -> None:
     assert list(found) == [f"{way}_{server}" for way in ("many", "callers_100") for server in servers]
     assert found["many_everysec_memory"].jobs == 400
     assert all(result.jobs_per_s is not None for result in found.values())
+
+
+@pytest.mark.parametrize("binary", find_servers().values(), ids=find_servers())
+def test_durability_asks_no_server_for_what_it_cannot_give(binary: Path) -> None:
+    with durability.opened(None, binary) as labs:
+        version = labs["always"].server_version()
+        found = standing(durability.run(labs, Size(1, 200)))
+
+    can = not version.startswith(("redis 6.", "redis 7.0"))
+    assert ("many_always_fsync" in found) is can
+    assert len(found) == (10 if can else 6)
 
 
 def test_durability_takes_a_named_server_as_it_is(lab: Lab) -> None:
