@@ -111,15 +111,15 @@ THREADS = Cycle("enqueue_many", "worker_threads")
 
 VARIANTS = (
     # variant, ours, base, what the base is, jobs by
-    ("async_noop", ONE, BARE, "bare loop", 1),
-    ("two_workers", Cycle("enqueue_many", "worker_shared", 2), Cycle("enqueue_many", "bare_drain", 2), "bare loop", 1),
-    ("two_to_one", Cycle("enqueue_many", "worker_shared", 2), ONE, "one worker", 1),
+    ("async_noop", ONE, BARE, "bare loop", 2),
+    ("two_workers", Cycle("enqueue_many", "worker_shared", 2), Cycle("enqueue_many", "bare_drain", 2), "bare loop", 2),
+    ("two_to_one", Cycle("enqueue_many", "worker_shared", 2), ONE, "one worker", 2),
     ("threads", THREADS, BARE, "bare loop", 4),
     ("process", Cycle("enqueue_many", "worker_process"), THREADS, "in threads", 10),
-    ("batch", Cycle("enqueue_many", "worker_batch"), ONE, "job by job", 2),
-    ("results_kept", Cycle("enqueue_many", "worker_kept"), ONE, "without results", 2),
-    ("dedupe", Cycle("enqueue_argument", "worker"), ONE, "without keys", 2),
-    ("failing_once", Cycle("enqueue_many", "worker_failing"), ONE, "without failures", 2),
+    ("batch", Cycle("enqueue_many", "worker_batch"), ONE, "job by job", 4),
+    ("results_kept", Cycle("enqueue_many", "worker_kept"), ONE, "without results", 4),
+    ("dedupe", Cycle("enqueue_argument", "worker"), ONE, "without keys", 4),
+    ("failing_once", Cycle("enqueue_many", "worker_failing"), ONE, "without failures", 4),
 )
 _LIMITS = {BARE: BARE_LIMIT_US, ONE: PLAIN_LIMIT_US, THREADS: THREADS_LIMIT_US}
 

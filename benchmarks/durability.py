@@ -8,6 +8,7 @@ as it is.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from .document import Result
 from .duel import Size, Void
@@ -24,9 +25,9 @@ SERVERS = {
 }
 """By name of the setting; each is a server of its own."""
 WAYS = {
-    # variant: side, and by how much fewer jobs when each call waits for the disk
-    "many": ("enqueue_many", 20),
-    f"callers_{CALLERS}": ("enqueue_together", 40),
+    # variant: side, and by how much fewer jobs: where nothing waits for the disk, where it is a call's own, or a second
+    "many": ("enqueue_many", 2, 20, 100),
+    f"callers_{CALLERS}": ("enqueue_together", 8, 40, 250),
 }
 
 
@@ -44,11 +45,13 @@ def opened(url: str | None, binary: Path | None = None) -> Iterator[Mapping[str,
 def run(labs: Mapping[str, Lab], size: Size) -> Iterator[Result]:
     """Yield a result for each way, server and level."""
     variants: dict[str, Callable[[], Sample]] = {}
-    for way, (side, divisor) in WAYS.items():
+    for way, (side, freely, waiting, slowly) in WAYS.items():
         for name, lab in labs.items():
             for level in _levels(lab):
-                jobs = max(1, size.jobs // (divisor if level == "fsync" else 1 if way == "many" else 4))
+                # A server that is named may sync every second too.
+                divisor = freely if level == "memory" else waiting if name == "always" else slowly
                 variant = "_".join(part for part in (way, name, level) if part)
+                jobs = max(1, size.jobs // divisor)
                 variants[variant] = _once(lab, side, jobs, fsync=float(level == "fsync"))
     yield from trials("durability", variants, size.repeats)
 
@@ -56,8 +59,8 @@ def run(labs: Mapping[str, Lab], size: Size) -> Iterator[Result]:
 def _levels(lab: Lab) -> Sequence[str]:
     """Return the levels that a server can give: before Redis 7.2 none can say when a job is on disk."""
     appends = int(lab.server.info("persistence").get("aof_enabled", 0))
-    [waits] = lab.server.execute_command("COMMAND INFO", "WAITAOF")
-    return ("memory", "fsync") if appends and waits else ("memory",)
+    known: Any = lab.server.execute_command("COMMAND INFO", "WAITAOF")  # type: ignore[no-untyped-call]
+    return ("memory", "fsync") if appends and known[0] else ("memory",)
 
 
 def _once(lab: Lab, side: str, jobs: int, *, fsync: float) -> Callable[[], Sample]:
