@@ -55,6 +55,9 @@ def _parser() -> argparse.ArgumentParser:
     running.add_argument("--json", metavar="FILE", help="write the document here; - for stdout instead of the table")
     running.add_argument("--charts", type=Path, metavar="DIR", help="write a chart of each scenario here, as SVG")
     running.add_argument("--url", help="a server to use instead of a fresh one of our own for each scenario")
+    running.add_argument(
+        "--server", type=Path, metavar="PROGRAM", help="what to start as such a server; default Valkey"
+    )
     compare = commands.add_parser("compare", help="show what two runs measured side by side")
     for name in ("first", "second"):
         compare.add_argument(name, type=Path, metavar="FILE", help="what `run --json FILE` wrote")

@@ -1,12 +1,11 @@
-"""Scenario `dedupe`: jobs that each hold a dedupe key, beside the same jobs without one.
+"""Scenario `dedupe`: add jobs that each hold a dedupe key, beside the same jobs without one.
 
-`argument`: the kind makes the key of an argument. `named`: each enqueue names its own. `drain`: a worker
-gives all the keys back.
+`argument`: the kind makes the key of an argument. `named`: each enqueue names its own. (What it costs a worker
+to give the keys back is a variant of `drain`.)
 """
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import Literal
 
 from streamjobs import StreamJobs, UntilDone
 from streamjobs.core.job import Job
@@ -19,7 +18,7 @@ from .lab import Lab
 from .measure import Meter, Order, Sample
 
 PLAIN_LIMIT_US = 8.0
-"""Of our own bulk without keys, or of our worker, which are no bare loops."""
+"""Of our own bulk without keys, which is no bare loop."""
 
 
 def argument(order: Order) -> Sample:
@@ -50,19 +49,15 @@ SIDES = {"enqueue_argument": argument, "enqueue_named": named}
 
 
 def run(lab: Lab, size: Size) -> Iterator[Result]:
-    """Yield the results of adding and of draining."""
+    """Yield a result for each way to a key."""
     for variant, side in (("argument", "enqueue_argument"), ("named", "enqueue_named")):
-        yield fight(lab, _duel(variant, side, "enqueued"), size)
-    yield fight(lab, _duel("drain", "enqueue_argument", "drained"), size)
-
-
-def _duel(variant: str, side: str, measured: Literal["enqueued", "drained"]) -> Duel:
-    return Duel(
-        scenario="dedupe",
-        variant=variant,
-        ours=Cycle(side, "worker"),
-        bare=Cycle("enqueue_many", "worker"),
-        base="without keys",
-        measured=measured,
-        bare_limit_us=PLAIN_LIMIT_US,
-    )
+        duel = Duel(
+            scenario="dedupe",
+            variant=variant,
+            ours=Cycle(side, "worker"),
+            bare=Cycle("enqueue_many", "worker"),
+            base="without keys",
+            measured="enqueued",
+            bare_limit_us=PLAIN_LIMIT_US,
+        )
+        yield fight(lab, duel, size)

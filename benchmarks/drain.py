@@ -8,18 +8,20 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-from streamjobs import Context, Fixed, Retry, StreamJobs, Temporary
+from streamjobs import Batch, Context, Fixed, Retry, StreamJobs, Temporary
 
-from . import bare
+from . import bare, in_process
 from .document import Result
 from .duel import Cycle, Duel, Size, fight
-from .jobs import KIND, QUEUE, countdown
+from .jobs import KIND, QUEUE, Arguments, countdown
 from .lab import Lab
 from .measure import Order, Sample
 from .work import drained, keep_quiet
 
 FAILING = 10
 """Of so many jobs one fails at its first attempt."""
+ITEMS = 100
+"""So many at most in one call of a batch handler."""
 KEPT_S = 3600
 
 
@@ -46,6 +48,20 @@ def threads(order: Order) -> Sample:
     def noop(number: int, text: str) -> None: ...
 
     return asyncio.run(_with(order, noop))
+
+
+def process(order: Order) -> Sample:
+    """Drain by a plain function that runs in processes."""
+    in_process.app.use(order.url, namespace=order.namespace)
+    return asyncio.run(drained(in_process.app, order))
+
+
+def batch(order: Order) -> Sample:
+    """Drain by a handler that takes many jobs in one call."""
+
+    async def noop(items: list[Arguments]) -> None: ...
+
+    return asyncio.run(_with(order, noop, batch=Batch(ITEMS)))
 
 
 def kept(order: Order) -> Sample:
@@ -78,6 +94,8 @@ SIDES = {"worker": worker, "bare_drain": bare.drain}
 MORE_SIDES = {
     "worker_shared": shared,
     "worker_threads": threads,
+    "worker_process": process,
+    "worker_batch": batch,
     "worker_kept": kept,
     "worker_failing": failing,
 }
@@ -85,28 +103,37 @@ MORE_SIDES = {
 BARE_LIMIT_US = 3.5
 PLAIN_LIMIT_US = 12.0
 """Of our own worker, which is no bare loop."""
+THREADS_LIMIT_US = 25.0
+
+BARE = Cycle("enqueue_many", "bare_drain")
+ONE = Cycle("enqueue_many", "worker")
+THREADS = Cycle("enqueue_many", "worker_threads")
 
 VARIANTS = (
-    # variant, ours, base, what the base is, processes, jobs by
-    ("async_noop", "worker", "bare_drain", "bare loop", 1, 1),
-    ("two_workers", "worker_shared", "bare_drain", "bare loop", 2, 1),
-    ("two_to_one", "worker_shared", "worker", "one worker", 2, 1),
-    ("threads", "worker_threads", "bare_drain", "bare loop", 1, 4),
-    ("results_kept", "worker_kept", "worker", "without results", 1, 2),
-    ("failing_once", "worker_failing", "worker", "without failures", 1, 2),
+    # variant, ours, base, what the base is, jobs by
+    ("async_noop", ONE, BARE, "bare loop", 2),
+    ("two_workers", Cycle("enqueue_many", "worker_shared", 2), Cycle("enqueue_many", "bare_drain", 2), "bare loop", 2),
+    ("two_to_one", Cycle("enqueue_many", "worker_shared", 2), ONE, "one worker", 2),
+    ("threads", THREADS, BARE, "bare loop", 4),
+    ("process", Cycle("enqueue_many", "worker_process"), THREADS, "in threads", 10),
+    ("batch", Cycle("enqueue_many", "worker_batch"), ONE, "job by job", 4),
+    ("results_kept", Cycle("enqueue_many", "worker_kept"), ONE, "without results", 4),
+    ("dedupe", Cycle("enqueue_argument", "worker"), ONE, "without keys", 4),
+    ("failing_once", Cycle("enqueue_many", "worker_failing"), ONE, "without failures", 4),
 )
+_LIMITS = {BARE: BARE_LIMIT_US, ONE: PLAIN_LIMIT_US, THREADS: THREADS_LIMIT_US}
 
 
 def run(lab: Lab, size: Size) -> Iterator[Result]:
     """Yield a result for each kind of drain."""
-    for variant, side, base, what, workers, divisor in VARIANTS:
+    for variant, ours, base, what, divisor in VARIANTS:
         duel = Duel(
             scenario="drain",
             variant=variant,
-            ours=Cycle("enqueue_many", side, workers),
-            bare=Cycle("enqueue_many", base, 1 if base == "worker" else workers),
+            ours=ours,
+            bare=base,
             measured="drained",
-            bare_limit_us=PLAIN_LIMIT_US if base == "worker" else BARE_LIMIT_US * (1 if workers == 1 else 1.3),
+            bare_limit_us=_LIMITS.get(base, BARE_LIMIT_US * 1.3),
             base=what,
         )
         yield fight(lab, duel, size.part(divisor))

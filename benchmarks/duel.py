@@ -111,28 +111,42 @@ def run_cycle(lab: Lab, cycle: Cycle, order: Order) -> Round:
         Void: jobs are missing, left over or too many.
         SideFailed: a side ended without a sample.
     """
-    jobs = order.jobs
     try:
-        grown = 0
-        if cycle.at_once:
-            enqueued, drained = lab.run_together((cycle.enqueue, order), (cycle.drain, order))
-            drained = msgspec.structs.replace(drained, client_s=enqueued.client_s + drained.client_s)
-        else:
-            before = lab.used_memory()
-            enqueued = lab.run(cycle.enqueue, order)
-            grown = lab.used_memory() - before
-            expect(jobs, lab.waiting(order), f"jobs waiting after {cycle.enqueue}")
-            if not cycle.drain:
-                expect(jobs, enqueued.jobs, f"jobs that {cycle.enqueue} says it added")
-                return Round(enqueued, None, grown / jobs)
-            drained = _shared(lab.run_together(*[(cycle.drain, order)] * cycle.workers))
-        expect(jobs, enqueued.jobs, f"jobs that {cycle.enqueue} says it added")
-        expect(0, lab.waiting(order), f"entries left by {cycle.drain}")
-        expect(0, lab.pending(order), f"entries pending after {cycle.drain}")
-        expect(jobs, drained.jobs, f"jobs counted done by {cycle.drain}")
-        return Round(enqueued, drained, grown / jobs)
+        return _together(lab, cycle, order) if cycle.at_once else _in_turn(lab, cycle, order)
     finally:
         lab.wipe(order)
+
+
+def _together(lab: Lab, cycle: Cycle, order: Order) -> Round:
+    enqueued, drained = lab.run_together((cycle.enqueue, order), (cycle.drain, order))
+    drained = msgspec.structs.replace(drained, client_s=enqueued.client_s + drained.client_s)
+    _check_drained(lab, cycle, order, drained)
+    expect(order.jobs, enqueued.jobs, f"jobs that {cycle.enqueue} says it added")
+    return Round(enqueued, drained, 0.0)
+
+
+def _in_turn(lab: Lab, cycle: Cycle, order: Order) -> Round:
+    jobs = order.jobs
+    with lab.ready(cycle.enqueue, *[cycle.drain] * cycle.workers if cycle.drain else ()) as [adding, *draining]:
+        before = lab.used_memory()
+        adding.give(order)
+        enqueued = adding.sample()
+        grown = lab.used_memory() - before
+        expect(jobs, lab.waiting(order), f"jobs waiting after {cycle.enqueue}")
+        expect(jobs, enqueued.jobs, f"jobs that {cycle.enqueue} says it added")
+        if not draining:
+            return Round(enqueued, None, grown / jobs)
+        for side in draining:
+            side.give(order)
+        drained = _shared([side.sample() for side in draining])
+    _check_drained(lab, cycle, order, drained)
+    return Round(enqueued, drained, grown / jobs)
+
+
+def _check_drained(lab: Lab, cycle: Cycle, order: Order, drained: Sample) -> None:
+    expect(0, lab.waiting(order), f"entries left by {cycle.drain}")
+    expect(0, lab.pending(order), f"entries pending after {cycle.drain}")
+    expect(order.jobs, drained.jobs, f"jobs counted done by {cycle.drain}")
 
 
 def _shared(samples: list[Sample]) -> Sample:

@@ -7,6 +7,8 @@ as it is.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
 
 from .document import Result
 from .duel import Size, Void
@@ -23,39 +25,42 @@ SERVERS = {
 }
 """By name of the setting; each is a server of its own."""
 WAYS = {
-    # variant: side, and by how much fewer jobs when each call waits for the disk
-    "many": ("enqueue_many", 20),
-    f"callers_{CALLERS}": ("enqueue_together", 40),
+    # variant: side, and by how much fewer jobs: where nothing waits for the disk, where it is a call's own, or a second
+    "many": ("enqueue_many", 2, 20, 100),
+    f"callers_{CALLERS}": ("enqueue_together", 8, 40, 250),
 }
 
 
 @contextmanager
-def opened(url: str | None) -> Iterator[Mapping[str, Lab]]:
-    """Give a lab for each server: one alone, without a name, where its URL is given."""
+def opened(url: str | None, binary: Path | None = None) -> Iterator[Mapping[str, Lab]]:
+    """Give a lab for each server, of this binary: one alone, without a name, where its URL is given."""
     with ExitStack() as stack:
         if url is not None:
             yield {"": stack.enter_context(closing(Lab(url)))}
             return
-        urls = {name: stack.enter_context(running(*settings)) for name, settings in SERVERS.items()}
+        urls = {name: stack.enter_context(running(*settings, binary=binary)) for name, settings in SERVERS.items()}
         yield {name: stack.enter_context(closing(Lab(url))) for name, url in urls.items()}
 
 
 def run(labs: Mapping[str, Lab], size: Size) -> Iterator[Result]:
     """Yield a result for each way, server and level."""
     variants: dict[str, Callable[[], Sample]] = {}
-    for way, (side, divisor) in WAYS.items():
+    for way, (side, freely, waiting, slowly) in WAYS.items():
         for name, lab in labs.items():
             for level in _levels(lab):
-                jobs = max(1, size.jobs // (divisor if level == "fsync" else 1 if way == "many" else 4))
+                # A server that is named may sync every second too.
+                divisor = freely if level == "memory" else waiting if name == "always" else slowly
                 variant = "_".join(part for part in (way, name, level) if part)
+                jobs = max(1, size.jobs // divisor)
                 variants[variant] = _once(lab, side, jobs, fsync=float(level == "fsync"))
     yield from trials("durability", variants, size.repeats)
 
 
 def _levels(lab: Lab) -> Sequence[str]:
-    """Return the levels that a server can give."""
+    """Return the levels that a server can give: before Redis 7.2 none can say when a job is on disk."""
     appends = int(lab.server.info("persistence").get("aof_enabled", 0))
-    return ("memory", "fsync") if appends else ("memory",)
+    known: Any = lab.server.execute_command("COMMAND INFO", "WAITAOF")  # type: ignore[no-untyped-call]
+    return ("memory", "fsync") if appends and known[0] else ("memory",)
 
 
 def _once(lab: Lab, side: str, jobs: int, *, fsync: float) -> Callable[[], Sample]:

@@ -65,18 +65,29 @@ class Lab:
         Raises:
             SideFailed: as for `run`; the others are killed.
         """
+        with self.ready(*(side for side, _ in parts)) as sides:
+            for side, (_, order) in zip(sides, parts, strict=True):
+                side.give(order)
+            return [side.sample() for side in sides]
+
+    @contextmanager
+    def ready(self, *names: str) -> "Iterator[list[Side]]":
+        """Give sides that have loaded all they need and wait for their orders; they are killed in the end."""
         with ExitStack() as stack:
-            started = [(side, order, stack.enter_context(_process(side))) for side, order in parts]
-            for _, order, process in started:
-                _give(process, order)
-            return [_sample(process, side, order) for side, order, process in started]
+            # They load at the same time, and none while another one is measured.
+            sides = [Side(name) for name in names]
+            for side in sides:
+                stack.callback(side.kill)
+            for side in sides:
+                side.await_ready()
+            yield sides
 
     @contextmanager
     def started(self, side: str, order: Order) -> "Iterator[subprocess.Popen[bytes]]":
-        """Give a side that has begun, and is killed in the end; its sample is of no interest."""
-        with _process(side) as process:
-            _give(process, order)
-            yield process
+        """Give the process of a side that has begun, and is killed in the end; its sample is of no interest."""
+        with self.ready(side) as [one]:
+            one.give(order)
+            yield one.process
 
     def waiting(self, order: Order) -> int:
         """Return the length of the order's stream."""
@@ -110,35 +121,48 @@ class Lab:
         self.server.close()
 
 
-@contextmanager
-def _process(side: str) -> "Iterator[subprocess.Popen[bytes]]":
-    with subprocess.Popen(
-        [sys.executable, "-m", f"{__package__}.side", side],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    ) as process:
+class Side:
+    """One measured process."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._jobs = 0
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", f"{__package__}.side", name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+
+    def await_ready(self) -> None:
+        """Wait until it can begin, or has ended."""
+        assert self.process.stdout is not None
+        self.process.stdout.readline()
+
+    def give(self, order: Order) -> None:
+        """Let it begin."""
+        assert self.process.stdin is not None
+        self._jobs = order.jobs
+        self.process.stdin.write(msgspec.json.encode(order) + b"\n")
+        self.process.stdin.flush()
+
+    def sample(self) -> Sample:
+        """Wait for its end, and return what it has measured.
+
+        Raises:
+            SideFailed: it ended with an error, or not within `SIDE_S` and 1 ms per job.
+        """
+        assert self.process.stdout is not None
+        seconds = SIDE_S + self._jobs / 1000
         try:
-            assert process.stdout is not None
-            process.stdout.readline()
-            yield process
-        finally:
+            code = self.process.wait(seconds)
+        except subprocess.TimeoutExpired as error:
+            raise SideFailed(f"{self._name} did not end within {seconds:.0f} s") from error
+        if code:
+            raise SideFailed(f"{self._name} ended with exit code {code}")
+        return msgspec.json.decode(self.process.stdout.read(), type=Sample)
+
+    def kill(self) -> None:
+        """End it, if it has not ended, and leave nothing of it."""
+        with self.process as process:
             process.kill()
-
-
-def _give(process: "subprocess.Popen[bytes]", order: Order) -> None:
-    assert process.stdin is not None
-    process.stdin.write(msgspec.json.encode(order) + b"\n")
-    process.stdin.flush()
-
-
-def _sample(process: "subprocess.Popen[bytes]", side: str, order: Order) -> Sample:
-    assert process.stdout is not None
-    seconds = SIDE_S + order.jobs / 1000
-    try:
-        code = process.wait(seconds)
-    except subprocess.TimeoutExpired as error:
-        raise SideFailed(f"{side} did not end within {seconds:.0f} s") from error
-    if code:
-        raise SideFailed(f"{side} ended with exit code {code}")
-    return msgspec.json.decode(process.stdout.read(), type=Sample)

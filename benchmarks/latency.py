@@ -185,7 +185,7 @@ def run(lab: Lab, size: Size) -> Iterator[Result]:
 
 
 def _at(lab: Lab, size: Size, name: str, rate: float, seconds: float) -> Iterator[Result]:
-    # At least so many that p99.9 is more than one job, but for tiny runs.
+    # Of less than a thousand p99.9 is the latest of all.
     jobs = min(size.jobs, max(int(rate * seconds), WARM * 4))
     yield from trials("latency", {
         f"{name}": lambda: _once(lab, "", rate, jobs),

@@ -5,6 +5,7 @@ A new scenario is a module with `SIDES` and `run`, and one line here.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from pathlib import Path
 
 import msgspec
 
@@ -44,6 +45,8 @@ class Given(msgspec.Struct, frozen=True):
     size: Size
     minutes: float | None = None
     seed: int | None = None
+    server: Path | None = None
+    """The binary of servers that are started."""
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -67,7 +70,7 @@ class Scenario(msgspec.Struct, frozen=True):
 def _duels(run: Callable[[Lab, Size], Iterator[Result]]) -> Callable[[Given], AbstractContextManager[Session]]:
     @contextmanager
     def opened(given: Given) -> Iterator[Session]:
-        with nullcontext(given.url) if given.url is not None else running() as url:
+        with nullcontext(given.url) if given.url is not None else running(binary=given.server) as url:
             with closing(Lab(url)) as lab:
                 yield Session(lab.server_version(), run(lab, given.size))
 
@@ -76,7 +79,7 @@ def _duels(run: Callable[[Lab, Size], Iterator[Result]]) -> Callable[[Given], Ab
 
 @contextmanager
 def _durability(given: Given) -> Iterator[Session]:
-    with durability.opened(given.url) as labs:
+    with durability.opened(given.url, given.server) as labs:
         server = next(iter(labs.values())).server_version()
         yield Session(server, durability.run(labs, given.size))
 
@@ -92,8 +95,8 @@ def _chaos(given: Given) -> AbstractContextManager[Session]:
     return session.opened(given)
 
 
-MEASURING = frozenset({"quick", "repeats", "jobs"})
-TIMING = frozenset({"quick", "repeats"})
+TIMING = frozenset({"quick", "repeats", "server"})
+MEASURING = TIMING | {"jobs"}
 
 SCENARIOS: Mapping[str, Scenario] = {
     "enqueue": Scenario(
@@ -101,9 +104,11 @@ SCENARIOS: Mapping[str, Scenario] = {
         MEASURING,
         _duels(enqueue.run),
     ),
-    "dedupe": Scenario("jobs with a dedupe key beside jobs without, added and drained", MEASURING, _duels(dedupe.run)),
+    "dedupe": Scenario("adding jobs with a dedupe key beside jobs without", MEASURING, _duels(dedupe.run)),
     "drain": Scenario(
-        "workers draining no-op jobs: one, two, threads, results, failures", MEASURING, _duels(drain.run)
+        "workers draining no-op jobs: each kind of handler, results, keys",
+        MEASURING,
+        _duels(drain.run),
     ),
     "mixed": Scenario("producer and worker at once; handlers that wait, or compute", MEASURING, _duels(mixed.run)),
     "latency": Scenario("from enqueue to start, at fixed rates of arrivals", MEASURING, _duels(latency.run)),

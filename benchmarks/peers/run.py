@@ -74,6 +74,7 @@ def run(asked: Asked) -> int:
     text = finished.encode().decode() if asked.json == "-" else None
     sys.stdout.write(text or (table.markdown(finished) if asked.markdown else table.render(finished)))
     for row in rows:
-        if row.failed:
-            print(f"benchmarks: {row.peer} {row.config}: {row.failed}", file=sys.stderr)
-    return 1 if any(row.failed or row.doubtful for row in rows) else 0
+        wrong = {"": row.failed} if row.failed else {f" {what}": said for what, said in row.broken.items()}
+        for what, said in wrong.items():
+            print(f"benchmarks: {row.peer} {row.config}{what}: {said}", file=sys.stderr)
+    return 1 if any(row.failed or row.broken or row.doubtful for row in rows) else 0

@@ -57,6 +57,7 @@ def list_() -> None:
 @click.option("--seed", type=params.number, metavar="N", help="What a soak's faults and jobs are drawn from.")
 @click.option("--out", type=FILE, metavar="FILE", help="Write the document here too.")
 @click.option("--charts", type=FOLDER, metavar="DIR", help="Write charts here.")
+@click.option("--server", type=FILE, metavar="PROGRAM", help="What to start as a server; default Valkey.")
 def run(
     scenarios: tuple[str, ...],
     quick: bool,
@@ -66,6 +67,7 @@ def run(
     seed: int | None,
     out: Path | None,
     charts: Path | None,
+    server: Path | None,
 ) -> int:
     """Run scenarios; exit code 1 if a result does not stand."""
     json = _target(out)
@@ -80,6 +82,7 @@ def run(
         json=json,
         charts=charts,
         url=settings().flags.get("url"),
+        server=server,
     )
     with _translated():
         return int(runs.run(asked))

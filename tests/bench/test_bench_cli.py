@@ -71,6 +71,13 @@ def test_json_to_a_file_leaves_the_table_on_stdout(tmp_path: Path) -> None:
         (["run", "chaos", "--seed", "many"], 2, "argument --seed: 'many' is not a whole number"),
         (["run", "drain", "--json", "no/such/folder/out.json"], 2, "no/such/folder"),
         (["run", "drain", "--url", "unix:///nowhere/socket"], 3, "/nowhere/socket"),
+        (["run", "drain", "--server", "README.md"], 3, "README.md: no program"),
+        (
+            ["run", "drain", "--server", "x", "--url", "unix:///s"],
+            2,
+            "--server: --url names a server that runs already",
+        ),
+        (["run", "chaos", "--server", "x"], 2, "--server: chaos has no such option"),
         (["run", "drain", "--url", "nonsense"], 2, "'nonsense': name a redis://, rediss:// or unix:// server"),
         (["run", "drain", "--url", "http://ann:secret@here"], 2, "http://***@here: name a redis://"),
         (["run", "chaos", "--url", "nonsense"], 2, "'nonsense': name a redis:// or unix:// server"),

@@ -58,6 +58,7 @@ def test_what_is_asked_for_is_said_in_words_that_ask_for_it_again() -> None:
         (["run", "nothing"], 2, "scenario 'nothing': there is none; there are enqueue, "),
         (["run", "drain", "--jobs", "x"], 2, "'x' is not a whole number"),
         (["run", "drain", "--seed", "1"], 2, "--seed: drain has no such option"),
+        (["run", "drain", "--server", "README.md"], 3, "README.md: no program"),
         (["run", "drain", "--url", "nonsense"], 2, "'nonsense': name a redis://"),
         (["run", "drain", "--url", "unix:///nowhere/socket"], 3, "/nowhere/socket"),
         (["run", "drain", "--out", "x", "--json"], 2, "--out and --json: give one of the two"),

@@ -3,14 +3,16 @@
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
-from benchmarks import delayed, durability, growth, latency, memory, mixed, recovery, scripts
+from benchmarks import dedupe, delayed, drain, durability, growth, latency, memory, mixed, recovery, scripts
 from benchmarks.document import Result
 from benchmarks.duel import Size
 from benchmarks.lab import Lab
 from benchmarks.server import running
+from tests.servers import find_servers
 
 pytestmark = pytest.mark.bench
 
@@ -39,6 +41,31 @@ def figure(result: Result, name: str) -> float:
     return result.figures[name].median
 
 
+def test_drain(lab: Lab) -> None:
+    found = standing(drain.run(lab, TINY))
+
+    beside = {variant: result.base for variant, result in found.items()}
+    assert beside == {
+        "async_noop": "bare loop",
+        "two_workers": "bare loop",
+        "two_to_one": "one worker",
+        "threads": "bare loop",
+        "process": "in threads",
+        "batch": "job by job",
+        "results_kept": "without results",
+        "dedupe": "without keys",
+        "failing_once": "without failures",
+    }
+    assert found["process"].jobs == 60
+
+
+def test_keys_are_added_beside_none(lab: Lab) -> None:
+    found = standing(dedupe.run(lab, TINY))
+
+    assert list(found) == ["argument", "named"]
+    assert all((result.ratio_to_bare or 0) > 0 for result in found.values())
+
+
 def test_mixed(lab: Lab) -> None:
     found = standing(mixed.run(lab, TINY))
 
@@ -54,8 +81,19 @@ def test_durability_takes_each_server_at_the_levels_that_it_can_give() -> None:
 
     servers = ["off_memory", "everysec_memory", "everysec_fsync", "always_memory", "always_fsync"]
     assert list(found) == [f"{way}_{server}" for way in ("many", "callers_100") for server in servers]
-    assert found["many_everysec_memory"].jobs == 400
+    assert found["many_everysec_memory"].jobs == 200
     assert all(result.jobs_per_s is not None for result in found.values())
+
+
+@pytest.mark.parametrize("binary", find_servers().values(), ids=find_servers())
+def test_durability_asks_no_server_for_what_it_cannot_give(binary: Path) -> None:
+    with durability.opened(None, binary) as labs:
+        version = labs["always"].server_version()
+        found = standing(durability.run(labs, Size(1, 200)))
+
+    can = not version.startswith(("redis 6.", "redis 7.0"))
+    assert ("many_always_fsync" in found) is can
+    assert len(found) == (10 if can else 6)
 
 
 def test_durability_takes_a_named_server_as_it_is(lab: Lab) -> None:

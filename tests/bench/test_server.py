@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from benchmarks.server import running
+from benchmarks.server import ServerError, running
+from tests.servers import find_servers
 
 ROOT = Path(__file__).resolve().parents[2]
 OWNER = """
@@ -36,6 +37,24 @@ def test_the_server_answers_saves_nothing_and_is_gone_afterwards() -> None:
     assert not folder_of(url).exists()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+@pytest.mark.parametrize(("name", "binary"), find_servers().items())
+def test_any_server_can_be_started_with_the_same_settings(name: str, binary: Path) -> None:
+    with running("--appendonly", "yes", "--appendfsync", "always", tcp=True, binary=binary) as url:
+        with redis.Redis.from_url(url, decode_responses=True) as client:
+            about = client.info("server")
+            assert about.get("valkey_version", about["redis_version"]).startswith(name.rpartition("-")[2])
+            assert client.config_get("save") == {"save": ""}
+            assert client.config_get("appendfsync") == {"appendfsync": "always"}
+
+
+def test_what_is_no_program_is_not_started(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no program")
+
+    for path in (tmp_path, tmp_path / "text", tmp_path / "nothing"):
+        with pytest.raises(ServerError, match=f"{path}: no program"), running(binary=path):
+            pass
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])

@@ -1,32 +1,27 @@
 """arq; fast keeps no results, asks more often, and runs 500 at once."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import arq
 from arq.connections import RedisSettings
 from arq.worker import Worker
 
-from .base import FAST, TEXT, URL, Clock, callers, main, mark
+from .base import FAST, TEXT, URL, main, mark
 
 SETTINGS = RedisSettings.from_dsn(URL)
 
 
 async def noop(ctx: Any, number: int, text: str) -> None:
-    mark()
+    mark(number)
 
 
-async def one_awaited(jobs: int) -> None:
+@asynccontextmanager
+async def add() -> AsyncIterator[Any]:
     pool = await arq.create_pool(SETTINGS)
     await pool.ping()
-    with Clock(jobs):
-        for number in range(jobs):
-            await pool.enqueue_job("noop", number, TEXT)
-
-
-async def together(jobs: int) -> None:
-    pool = await arq.create_pool(SETTINGS)
-    await pool.ping()
-    await callers(lambda number: pool.enqueue_job("noop", number, TEXT), jobs)
+    yield lambda number: pool.enqueue_job("noop", number, TEXT)
 
 
 async def drain() -> None:
@@ -35,4 +30,4 @@ async def drain() -> None:
 
 
 if __name__ == "__main__":
-    main(one_awaited=one_awaited, together=together, drain=drain)
+    main(add_awaited=add, drain=drain)

@@ -1,6 +1,9 @@
 """No job system: the least that the same costs through redis-py."""
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import redis
@@ -13,12 +16,11 @@ SETTLE = "redis.call('XACK', KEYS[1], 'g', unpack(ARGV)) return redis.call('XDEL
 BATCH = 500
 
 
-def one(jobs: int) -> None:
+@contextmanager
+def add() -> Iterator[Any]:
     client = redis.Redis.from_url(URL)
     client.ping()
-    with Clock(jobs):
-        for number in range(jobs):
-            client.xadd("bare", {"body": _body(number)})
+    yield lambda number: client.xadd("bare", {"body": _body(number)})
 
 
 def bulk(jobs: int) -> None:
@@ -31,11 +33,12 @@ def bulk(jobs: int) -> None:
 
 
 async def drain() -> None:
-    client = Redis.from_url(URL, protocol=2)
-    await client.xgroup_create("bare", "g", "0", mkstream=True)
+    client, consumer = Redis.from_url(URL, protocol=2), str(os.getpid())
+    with suppress(redis.ResponseError):  # another one was first
+        await client.xgroup_create("bare", "g", "0", mkstream=True)
     settle = client.register_script(SETTLE)
     while True:
-        reply: Any = await client.xreadgroup("g", "one", {"bare": ">"}, count=BATCH, block=1000)
+        reply: Any = await client.xreadgroup("g", consumer, {"bare": ">"}, count=BATCH, block=1000)
         for _, entries in reply or []:
             for _, fields in entries:
                 await _handler(**json.loads(fields[b"body"]))
@@ -47,8 +50,8 @@ def _body(number: int) -> str:
 
 
 async def _handler(number: int, text: str) -> None:
-    mark()
+    mark(number)
 
 
 if __name__ == "__main__":
-    main(one=one, bulk=bulk, drain=drain)
+    main(add=add, bulk=bulk, drain=drain)

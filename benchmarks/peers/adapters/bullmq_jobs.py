@@ -1,49 +1,43 @@
 """BullMQ for Python; fast removes what is done and runs 100 at once."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import bullmq
 
-from .base import FAST, PORTION, TEXT, URL, Clock, callers, main, mark
+from .base import FAST, PORTION, TEXT, URL, Clock, main, mark
 
 OPTIONS = {"removeOnComplete": True} if FAST else {}
 
 
 async def run(job: Any, token: str) -> None:
-    mark()
+    mark(job.data["number"])
 
 
-def _queue() -> Any:
-    return bullmq.Queue("jobs", {"connection": URL})
-
-
-async def one_awaited(jobs: int) -> None:
-    queue = _queue()
+@asynccontextmanager
+async def _queue() -> AsyncIterator[Any]:
+    queue = bullmq.Queue("jobs", {"connection": URL})
     await queue.getJobCounts()
-    with Clock(jobs):
-        for number in range(jobs):
-            await queue.add("noop", {"number": number, "text": TEXT}, OPTIONS)
+    yield queue
     await queue.close()
 
 
-async def together(jobs: int) -> None:
-    queue = _queue()
-    await queue.getJobCounts()
-    await callers(lambda number: queue.add("noop", {"number": number, "text": TEXT}, OPTIONS), jobs)
-    await queue.close()
+@asynccontextmanager
+async def add() -> AsyncIterator[Any]:
+    async with _queue() as queue:
+        yield lambda number: queue.add("noop", {"number": number, "text": TEXT}, OPTIONS)
 
 
 async def bulk(jobs: int) -> None:
-    queue = _queue()
-    await queue.getJobCounts()
-    with Clock(jobs):
-        for first in range(0, jobs, PORTION):
-            numbers = range(first, min(first + PORTION, jobs))
-            await queue.addBulk([
-                {"name": "noop", "data": {"number": number, "text": TEXT}, "opts": OPTIONS} for number in numbers
-            ])  # fmt: skip
-    await queue.close()
+    async with _queue() as queue:
+        with Clock(jobs):
+            for first in range(0, jobs, PORTION):
+                numbers = range(first, min(first + PORTION, jobs))
+                await queue.addBulk([
+                    {"name": "noop", "data": {"number": number, "text": TEXT}, "opts": OPTIONS} for number in numbers
+                ])  # fmt: skip
 
 
 async def drain() -> None:
@@ -52,4 +46,4 @@ async def drain() -> None:
 
 
 if __name__ == "__main__":
-    main(one_awaited=one_awaited, together=together, bulk=bulk, drain=drain)
+    main(add_awaited=add, bulk=bulk, drain=drain)

@@ -1,5 +1,10 @@
 """Celery; fast is the solo pool, without results, events and talk among workers."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import celery
 
 from .base import FAST, TEXT, URL, Clock, main, mark
@@ -11,17 +16,16 @@ app.conf.broker_connection_retry_on_startup = True
 
 
 def run(number: int, text: str) -> None:
-    mark()
+    mark(number)
 
 
 noop = app.task(run, name="noop")
 
 
-def one(jobs: int) -> None:
+@contextmanager
+def add() -> Iterator[Any]:
     noop.apply_async((0, TEXT), queue="warm")
-    with Clock(jobs):
-        for number in range(jobs):
-            noop.delay(number, TEXT)
+    yield lambda number: noop.delay(number, TEXT)
 
 
 def bulk(jobs: int) -> None:
@@ -31,11 +35,12 @@ def bulk(jobs: int) -> None:
 
 
 def drain() -> None:
-    words = ["worker", "--loglevel", "ERROR"]
+    # Two workers of one name would take each other's orders.
+    words = ["worker", "--loglevel", "ERROR", "--hostname", f"worker{os.getpid()}@%h"]
     if FAST:
         words += ["--pool", "solo", "--without-gossip", "--without-mingle", "--without-heartbeat"]
     app.worker_main(words)
 
 
 if __name__ == "__main__":
-    main(one=one, bulk=bulk, drain=drain)
+    main(add=add, bulk=bulk, drain=drain)

@@ -1,41 +1,36 @@
 """Docket; fast keeps nothing of what is done and runs 32 at once: with more it runs out of connections."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
 import docket
 
-from .base import FAST, TEXT, URL, Clock, callers, main, mark
+from .base import FAST, TEXT, URL, main, mark
 
 
 async def noop(number: int, text: str) -> None:
-    mark()
+    mark(number)
 
 
-def _docket() -> Any:
-    return docket.Docket(name="jobs", url=URL, **({"execution_ttl": timedelta(0)} if FAST else {}))
+@asynccontextmanager
+async def _docket() -> AsyncIterator[Any]:
+    async with docket.Docket(name="jobs", url=URL, **({"execution_ttl": timedelta(0)} if FAST else {})) as found:
+        found.register(noop)
+        yield found
 
 
-async def one_awaited(jobs: int) -> None:
-    async with _docket() as jobs_docket:
-        jobs_docket.register(noop)
-        with Clock(jobs):
-            for number in range(jobs):
-                await jobs_docket.add(noop)(number, TEXT)
-
-
-async def together(jobs: int) -> None:
-    async with _docket() as jobs_docket:
-        jobs_docket.register(noop)
-        await callers(lambda number: jobs_docket.add(noop)(number, TEXT), jobs)
+@asynccontextmanager
+async def add() -> AsyncIterator[Any]:
+    async with _docket() as jobs:
+        yield lambda number: jobs.add(noop)(number, TEXT)
 
 
 async def drain() -> None:
-    async with _docket() as jobs_docket:
-        jobs_docket.register(noop)
-        async with docket.Worker(jobs_docket, concurrency=32 if FAST else 10) as worker:
-            await worker.run_forever()
+    async with _docket() as jobs, docket.Worker(jobs, concurrency=32 if FAST else 10) as worker:
+        await worker.run_forever()
 
 
 if __name__ == "__main__":
-    main(one_awaited=one_awaited, together=together, drain=drain)
+    main(add_awaited=add, drain=drain)

@@ -1,9 +1,12 @@
 """Dramatiq; fast is with retries as the only middleware, and reads far ahead."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Event
+from typing import Any
 
-from .base import FAST, TEXT, URL, Clock, main, mark
+from .base import FAST, TEXT, URL, main, mark
 
 if FAST:
     os.environ["dramatiq_queue_prefetch"] = "1000"  # noqa: SIM112 (it is spelled like this)
@@ -17,17 +20,16 @@ dramatiq.set_broker(broker)
 
 
 def run(number: int, text: str) -> None:
-    mark()
+    mark(number)
 
 
 noop = dramatiq.actor(run, actor_name="noop")
 
 
-def one(jobs: int) -> None:
+@contextmanager
+def add() -> Iterator[Any]:
     broker.client.ping()
-    with Clock(jobs):
-        for number in range(jobs):
-            noop.send(number, TEXT)
+    yield lambda number: noop.send(number, TEXT)
 
 
 def drain() -> None:
@@ -36,4 +38,4 @@ def drain() -> None:
 
 
 if __name__ == "__main__":
-    main(one=one, drain=drain)
+    main(add=add, drain=drain)

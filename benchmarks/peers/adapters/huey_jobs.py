@@ -1,24 +1,27 @@
 """Huey; fast keeps no results and has four threads."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import huey
 
-from .base import FAST, TEXT, URL, Clock, main, mark
+from .base import FAST, TEXT, URL, main, mark
 
 app = huey.RedisHuey("jobs", url=URL, **({"results": False} if FAST else {}))
 
 
 def run(number: int, text: str) -> None:
-    mark()
+    mark(number)
 
 
 noop = app.task(name="noop")(run)
 
 
-def one(jobs: int) -> None:
+@contextmanager
+def add() -> Iterator[Any]:
     app.storage.conn.ping()
-    with Clock(jobs):
-        for number in range(jobs):
-            noop(number, TEXT)
+    yield lambda number: noop(number, TEXT)
 
 
 def drain() -> None:
@@ -26,4 +29,4 @@ def drain() -> None:
 
 
 if __name__ == "__main__":
-    main(one=one, drain=drain)
+    main(add=add, drain=drain)

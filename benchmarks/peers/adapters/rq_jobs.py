@@ -1,5 +1,9 @@
 """RQ; fast is the worker that does not fork, without results."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import redis
 import rq
 from rq.worker import SimpleWorker, Worker
@@ -10,24 +14,23 @@ OPTIONS = {"result_ttl": 0} if FAST else {}
 
 
 def noop(number: int, text: str) -> None:
-    mark()
+    mark(number)
 
 
 def _queue() -> rq.Queue:
-    return rq.Queue("default", connection=redis.Redis.from_url(URL))
-
-
-def one(jobs: int) -> None:
-    queue = _queue()
+    queue = rq.Queue("default", connection=redis.Redis.from_url(URL))
     queue.connection.ping()
-    with Clock(jobs):
-        for number in range(jobs):
-            queue.enqueue("adapters.rq_jobs.noop", number, TEXT, **OPTIONS)
+    return queue
+
+
+@contextmanager
+def add() -> Iterator[Any]:
+    queue = _queue()
+    yield lambda number: queue.enqueue("adapters.rq_jobs.noop", number, TEXT, **OPTIONS)
 
 
 def bulk(jobs: int) -> None:
     queue = _queue()
-    queue.connection.ping()
     with Clock(jobs):
         for first in range(0, jobs, PORTION):
             numbers = range(first, min(first + PORTION, jobs))
@@ -43,4 +46,4 @@ def drain() -> None:
 
 
 if __name__ == "__main__":
-    main(one=one, bulk=bulk, drain=drain)
+    main(add=add, bulk=bulk, drain=drain)

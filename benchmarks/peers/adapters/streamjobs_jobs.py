@@ -1,36 +1,38 @@
 """streamjobs; fast is with uvloop."""
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
 
-from streamjobs import Job, StreamJobs
+from streamjobs import Job, Kind, StreamJobs
 
-from .base import TEXT, URL, Clock, callers, main, mark
+from .base import PLAIN, TEXT, URL, Clock, main, mark
 
 app = StreamJobs(URL)
 
 
-@app.job(name="noop")
-async def noop(number: int, text: str) -> None:
-    mark()
+async def awaited(number: int, text: str) -> None:
+    mark(number)
 
 
-def one(jobs: int) -> None:
+def plain(number: int, text: str) -> None:
+    mark(number)
+
+
+noop: Kind[[int, str], None] = app.job(name="noop")(plain) if PLAIN else app.job(name="noop")(awaited)
+
+
+@contextmanager
+def add() -> Iterator[Any]:
     noop.options(queue="warm").enqueue_sync(0, TEXT)
-    with Clock(jobs):
-        for number in range(jobs):
-            noop.enqueue_sync(number, TEXT)
+    yield lambda number: noop.enqueue_sync(number, TEXT)
 
 
-async def one_awaited(jobs: int) -> None:
+@asynccontextmanager
+async def add_awaited() -> AsyncIterator[Any]:
     await noop.options(queue="warm").enqueue(0, TEXT)
-    with Clock(jobs):
-        for number in range(jobs):
-            await noop.enqueue(number, TEXT)
-
-
-async def together(jobs: int) -> None:
-    await noop.options(queue="warm").enqueue(0, TEXT)
-    await callers(lambda number: noop.enqueue(number, TEXT), jobs)
+    yield lambda number: noop.enqueue(number, TEXT)
 
 
 async def bulk(jobs: int) -> None:
@@ -49,4 +51,4 @@ async def drain() -> None:
 
 
 if __name__ == "__main__":
-    main(one=one, one_awaited=one_awaited, together=together, bulk=bulk, drain=drain)
+    main(add=add, add_awaited=add_awaited, bulk=bulk, drain=drain)

@@ -1,24 +1,31 @@
 """streaQ; fast keeps no results and runs 100 at once."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
 import streaq
 
-from .base import FAST, PORTION, TEXT, URL, Clock, main, mark
+from .base import FAST, PLAIN, PORTION, TEXT, URL, Clock, main, mark
 
 worker = streaq.Worker(redis_url=URL, **({"concurrency": 100, "prefetch": 100} if FAST else {}))
 
 
-async def run(number: int, text: str) -> None:
-    mark()
+async def awaited(number: int, text: str) -> None:
+    mark(number)
 
 
-noop = worker.task(name="noop", **({"ttl": 0} if FAST else {}))(run)
+def plain(number: int, text: str) -> None:
+    mark(number)
 
 
-async def one_awaited(jobs: int) -> None:
+noop = worker.task(name="noop", **({"ttl": 0} if FAST else {}))(plain if PLAIN else awaited)
+
+
+@asynccontextmanager
+async def add() -> AsyncIterator[Any]:
     async with worker:
-        with Clock(jobs):
-            for number in range(jobs):
-                await noop.enqueue(number, TEXT)
+        yield lambda number: noop.enqueue(number, TEXT)
 
 
 async def bulk(jobs: int) -> None:
@@ -34,4 +41,4 @@ async def drain() -> None:
 
 
 if __name__ == "__main__":
-    main(one_awaited=one_awaited, bulk=bulk, drain=drain)
+    main(add_awaited=add, bulk=bulk, drain=drain)

@@ -2,29 +2,29 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
-from .base import FAST, TEXT, Clock, callers, mark
+from .base import FAST, PLAIN, TEXT, AddingAwaited, mark
 
 
-def ways(broker: Any, place: str) -> tuple[Any, dict[str, Callable[..., Any]], Callable[[], None]]:
-    """Return the task, how jobs are added, and what becomes a worker of this broker."""
+async def _awaited(number: int, text: str) -> None:
+    mark(number)
 
-    async def run(number: int, text: str) -> None:
-        mark()
 
-    noop = broker.task("noop")(run)
+def _plain(number: int, text: str) -> None:
+    mark(number)
 
-    async def one_awaited(jobs: int) -> None:
+
+def ways(broker: Any, place: str) -> tuple[AddingAwaited, Callable[[], None]]:
+    """Return how a job is added, and what becomes a worker of this broker."""
+    noop = broker.task("noop")(_plain if PLAIN else _awaited)
+
+    @asynccontextmanager
+    async def add() -> AsyncIterator[Any]:
         await broker.startup()
-        with Clock(jobs):
-            for number in range(jobs):
-                await noop.kiq(number, TEXT)
-
-    async def together(jobs: int) -> None:
-        await broker.startup()
-        await callers(lambda number: noop.kiq(number, TEXT), jobs)
+        yield lambda number: noop.kiq(number, TEXT)
 
     def drain() -> None:
         words = ["worker", place, "--workers", "1", "--log-level", "ERROR"]
@@ -32,4 +32,4 @@ def ways(broker: Any, place: str) -> tuple[Any, dict[str, Callable[..., Any]], C
             words += ["--no-parse", "--max-prefetch", "100"]
         os.execv(sys.executable, [sys.executable, "-m", "taskiq", *words])
 
-    return noop, {"one_awaited": one_awaited, "together": together}, drain
+    return add, drain
