@@ -21,7 +21,7 @@ slow: $(VENV)/.dev
 
 # Every fault that can be made on one machine, beside those in `make test`; STREAMJOBS_TEST_SEED=N repeats a run.
 faults: $(VENV)/.dev
-	PYTHONDEVMODE=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m faults tests/faults tests/demo $(ARGS)
+	PYTHONDEVMODE=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m faults tests/faults $(ARGS)
 
 # Wrong variants of the product: each passes the smoke, and a scenario catches it by an invariant.
 mutants: $(VENV)/.dev

@@ -29,7 +29,7 @@ def happened(folder: Path) -> tuple[list[dict[str, Any]], str]:
 
 
 # Not a fault made in one process, but as slow as one.
-@pytest.mark.faults
+@pytest.mark.slow
 def test_verdicts_over_time(tmp_path: Path) -> None:
     story, printed = happened(tmp_path / "incident")
 
