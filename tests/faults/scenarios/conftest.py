@@ -14,13 +14,16 @@ from tests.servers import Server
 
 SEED = int(os.environ.get("STREAMJOBS_TEST_SEED") or random.SystemRandom().randrange(10**6))
 HERE = Path(__file__).parent
+LONG = ("case_A3", "every_minute_of_the_servers_clock", "case_B10", "C9_a_rate_limited_job", "every_minute_beside_60")
+"""Parts of the names of those that take long: begun last they would keep one process busy while the other rests."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every scenario, so that only who asks for faults gets them."""
+    """Mark every scenario, so that only who asks for faults gets them; begin with the long ones."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.faults)
+    items.sort(key=lambda item: not any(part in item.name for part in LONG))
 
 
 @pytest.fixture(scope="session")

@@ -109,7 +109,7 @@ def hours() -> float:
 @pytest.mark.parametrize(
     ("duties", "poisons"),
     # Children pass a suspect on until the one for suspects meets it: each of theirs takes long to play.
-    [([Duty.ALL], 120), ([Duty.ALL] * 3, 120), ([Duty.ORDINARY] * 2, 40)],
+    [([Duty.ALL], 120), ([Duty.ALL] * 3, 120), ([Duty.ORDINARY] * 2, 30)],
     ids=["one process", "three processes", "supervised"],
 )
 def test_F16_a_new_poison_job_every_minute_beside_60_long_innocent_ones(
