@@ -1,9 +1,13 @@
 """What the tests of the worker share: short clocks, a look at the queue, claims made to look old."""
 
 import asyncio
+import os
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,6 +21,7 @@ from streamjobs.protocol import leases
 from streamjobs.protocol.calls import Command, Word
 from streamjobs.protocol.keys import QueueKeys
 
+ROOT = Path(__file__).parents[2]
 WITHIN_S = 20.0
 """How long a test waits for what must come; on an idle machine it comes in a fraction of that."""
 
@@ -176,3 +181,13 @@ def messages(caplog: pytest.LogCaptureFixture, level: str = "WARNING") -> list[s
 
 
 Arm = Callable[[str, Callable[[], None]], None]
+
+
+def codes_of(module: str, *words: str) -> list[int]:
+    """Run a program again and again until it ends in peace, six times at most; return its exit codes."""
+    codes: list[int] = []
+    while len(codes) < 6 and 0 not in codes:
+        command = [sys.executable, "-m", module, *words]
+        environment = {**os.environ, "PYTHONDEVMODE": ""}
+        codes.append(subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, env=environment).returncode)
+    return codes

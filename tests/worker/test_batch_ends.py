@@ -1,9 +1,6 @@
 """Batches that end otherwise than by themselves: lost jobs, deadlines, stops, and jobs that kill their process."""
 
 import asyncio
-import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from time import monotonic
@@ -23,9 +20,7 @@ from streamjobs.worker.execution import Ending
 from streamjobs.worker.winddown import end_run
 from tests.worker.batches import FOR_EVER, ONCE, Doc, Index, claimed
 from tests.worker.bench import Bench, crash_marked
-from tests.worker.support import FAST, WITHIN_S, Flag, Queue, drain, pause, within
-
-ROOT = Path(__file__).parents[2]
+from tests.worker.support import FAST, WITHIN_S, Flag, Queue, codes_of, drain, pause, within
 
 
 async def test_a_job_that_another_worker_took_leaves_the_others_alone(app: StreamJobs, queue: Queue) -> None:
@@ -283,15 +278,7 @@ def test_a_job_that_kills_its_batch_is_dead_after_three_starts_and_the_others_ar
     server_url: str, namespace: str, queue: Queue, tmp_path: Path
 ) -> None:
     starts = tmp_path / "starts"
-    codes = []
-    for _ in range(6):
-        ran = subprocess.run(
-            [sys.executable, "-m", "tests.worker.batch_killer", server_url, namespace, str(starts)],
-            cwd=ROOT, capture_output=True, timeout=60, env={**os.environ, "PYTHONDEVMODE": ""},
-        )  # fmt: skip
-        codes.append(ran.returncode)
-        if ran.returncode == 0:
-            break
+    codes = codes_of("tests.worker.batch_killer", server_url, namespace, str(starts))
 
     [dead] = queue.dead()
     assert codes == [137, 137, 137, 0]

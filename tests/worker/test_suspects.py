@@ -1,9 +1,6 @@
 """Claims that may have killed their process: marked, then alone, then dead; and nobody else is blamed."""
 
 import asyncio
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +10,7 @@ import pytest
 from streamjobs import Context, Retry, StreamJobs
 from streamjobs.worker import start
 from tests.worker.bench import Bench, Gate, crash_marked
-from tests.worker.support import FAST, Flag, Queue, drain
-
-ROOT = Path(__file__).parents[2]
+from tests.worker.support import FAST, Flag, Queue, codes_of, drain
 
 
 async def test_one_presumed_start_is_marked_and_starts_in_company(app: StreamJobs, queue: Queue, gate: Gate) -> None:
@@ -287,15 +282,7 @@ def test_case_C1_a_job_that_kills_its_process_is_dead_after_three_starts(
 ) -> None:
     """Its neighbours are not blamed: they are done, whatever process they died with."""
     starts = tmp_path / "starts"
-    codes = []
-    for _ in range(6):
-        ran = subprocess.run(
-            [sys.executable, "-m", "tests.worker.killer", server_url, namespace, str(starts)],
-            cwd=ROOT, capture_output=True, timeout=60, env={**os.environ, "PYTHONDEVMODE": ""},
-        )  # fmt: skip
-        codes.append(ran.returncode)
-        if ran.returncode == 0:
-            break
+    codes = codes_of("tests.worker.killer", server_url, namespace, str(starts))
 
     [dead] = queue.dead()
     assert codes == [137, 137, 137, 0]
