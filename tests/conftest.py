@@ -2,6 +2,7 @@
 
 import multiprocessing.resource_tracker
 import secrets
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,9 @@ from tests.servers import Server, find_servers
 
 BINARIES = find_servers()
 TESTS = Path(__file__).parent
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that starts tests in the background has them ignore it, and with them whatever they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 AGAIN = ("worker", "cli", "producer", "operate", "security")
 """Folders whose tests take long on fakeredis. Where there is a real server, they run there each time, and on
 fakeredis with `make slow`."""

@@ -73,7 +73,7 @@ def test_a_killed_owner_takes_its_server_along(how: signal.Signals) -> None:
             waiting = client.connection_pool.make_connection()
             waiting.connect()
             owner.send_signal(how)
-            owner.wait()
+            owner.wait(10)
             with pytest.raises(redis.ConnectionError):  # which the server's end brings, not a timeout
                 waiting.read_response(timeout=10)
             waiting.disconnect()
