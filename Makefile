@@ -15,9 +15,10 @@ demo: $(VENV)/.user
 test: $(VENV)/.dev
 	PYTHONDEVMODE=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
-# What takes long: whole demos, kills at random, long histories; and what `make test` does on a real server alone.
+# What takes long: hostile input, the benchmark harness, whole demos, kills at random, long histories; and what
+# `make test` does on a real server alone, on fakeredis again.
 slow: $(VENV)/.dev
-	PYTHONDEVMODE=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow $(ARGS)
+	PYTHONDEVMODE=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not bench" $(ARGS)
 
 # Every fault that can be made on one machine, beside those in `make test`; STREAMJOBS_TEST_SEED=N repeats a run.
 faults: $(VENV)/.dev

@@ -19,7 +19,9 @@ TESTS = Path(__file__).parent
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell that starts tests in the background has them ignore it, and with them whatever they start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-AGAIN = ("worker", "cli", "producer", "operate", "security")
+APART = ("security", "bench")
+"""Folders whose tests `make slow` runs."""
+AGAIN = ("worker", "cli", "producer", "operate")
 """Folders whose tests take long on fakeredis. Where there is a real server, they run there each time, and on
 fakeredis with `make slow`."""
 
@@ -34,12 +36,12 @@ settings.load_profile("streamjobs")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what is done again on fakeredis."""
+    """Mark as slow what takes long."""
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
         callspec = getattr(item, "callspec", None)
         on = callspec.params.get("url") if callspec else None
-        if BINARIES and folder in AGAIN and on == "memory":
+        if folder in APART or (BINARIES and folder in AGAIN and on == "memory"):
             item.add_marker(pytest.mark.slow)
 
 

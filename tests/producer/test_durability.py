@@ -16,6 +16,8 @@ from tests.faults.proxy import Act, Proxy, Rule
 from tests.producer.support import SOON_S, AsyncCaller, Caller, MakeCaller, Queue, make_app
 from tests.servers import Server
 
+pytestmark = pytest.mark.slow
+
 MakeServer = Callable[..., Server]
 
 

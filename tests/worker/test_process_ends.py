@@ -19,6 +19,8 @@ from tests.worker import in_process
 from tests.worker.processes import alive, lines, until
 from tests.worker.support import FAST, WITHIN_S, Queue, messages
 
+pytestmark = pytest.mark.slow
+
 
 async def test_case_I9_at_its_deadline_it_is_killed_with_what_it_has_started(
     processes: StreamJobs, queue: Queue, file: str

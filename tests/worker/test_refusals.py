@@ -13,6 +13,8 @@ from tests.faults.proxy import Act, Proxy, Rule, Side
 from tests.faults.refusals import REPLIES
 from tests.worker.support import FAST, WITHIN_S, Flag, Queue, make_app
 
+pytestmark = pytest.mark.slow
+
 LEASE_MS = 600
 REQUESTS = (
     "join sadd hgetall xinfo promote xreadgroup blpop reclaim take suspect renew"
