@@ -30,6 +30,7 @@ from streamjobs.core.classify import Rule
 from streamjobs.core.codec import DecodeFailed, decode_meta, encode_value
 from streamjobs.core.errors import UsageError
 from streamjobs.core.job import Raised, Returned, Undecodable
+from streamjobs.core.memory import rss_bytes
 from streamjobs.core.registry import Handler, Registry
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker import context, outcomes
@@ -235,12 +236,10 @@ def _die_with_the_worker() -> None:
 
 
 def _held_bytes() -> int:
-    try:
-        pages = int(Path("/proc/self/statm").read_bytes().split()[1])
-    except OSError:
-        import resource
+    if held := rss_bytes():
+        return held
+    import resource
 
-        # The most it ever held: bytes on macOS, KiB elsewhere.
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak * 1024
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    # The most it ever held: bytes on macOS, KiB elsewhere.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

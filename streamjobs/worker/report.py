@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from functools import cache
 from heapq import nsmallest
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from time import monotonic
 
 from streamjobs.core.errors import Rejected
+from streamjobs.core.memory import rss_bytes
 from streamjobs.protocol import workers
 from streamjobs.protocol.workers import MOST_JOBS, MOST_QUEUES, QUIET, RUN, STOP, Note, Running
 from streamjobs.worker.run import Runner
@@ -144,12 +144,3 @@ def _version() -> str:
         return version("streamjobs")
     except PackageNotFoundError:
         return ""
-
-
-def rss_bytes() -> int:
-    """Return the memory that this process takes; 0 where the system does not tell."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except (OSError, IndexError, ValueError):
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
