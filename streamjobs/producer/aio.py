@@ -96,10 +96,10 @@ class AsyncProducer(Generic[H]):
         rest, tries = shipment, 0
         while self._sender.waits(lane, rest):
             tries += 1
-            again = await atalk(self._executor, self._sender.wait_for_room(rest, tries))
-            if again is None:
+            again = await atalk(self._executor, self._sender.wait_for_room([rest], tries))
+            if not again:
                 return
-            rest = again
+            [rest] = again
             await self._hand_over(lane, rest)
 
     async def _hand_over(self, lane: Lane, shipment: Shipment) -> None:

@@ -167,12 +167,13 @@ class Sender(Generic[H]):
         bound = self._bounds.get(lane.keys.queue)
         return bound is not None and bound.when_full == "wait"
 
-    def wait_for_room(self, shipment: Shipment, tries: int) -> Talk[Shipment | None]:
-        """Wait after so many tries; return what is to be sent then, or None when its deadline has passed."""
-        left = shipment.deadline - monotonic()
+    def wait_for_room(self, shipments: list[Shipment], tries: int) -> Talk[list[Shipment]]:
+        """Wait after so many tries; return what is to be sent then: nothing of those whose deadline has passed."""
+        left = max(shipment.deadline for shipment in shipments) - monotonic()
         if left > 0:
             yield Pause(min(FULL.delay_ms(tries, self._random.random()) / 1000, left))
-        return shipment.once_more() if monotonic() < shipment.deadline else None
+        now = monotonic()
+        return [shipment.once_more() for shipment in shipments if shipment.deadline > now]
 
     def carry(self, lane: Lane, shipments: list[Shipment]) -> Talk[None]:
         """Send shipments in a lane that nobody else sends in, until each has its outcome."""
@@ -182,13 +183,9 @@ class Sender(Generic[H]):
                 lane.add(shipment)
             yield from self.send_waiting(lane)
             shipments = [shipment for shipment in shipments if self.waits(lane, shipment)]
-            if not shipments:
-                return
-            tries += 1
-            left = max(shipment.deadline for shipment in shipments) - monotonic()
-            yield Pause(max(0.0, min(FULL.delay_ms(tries, self._random.random()) / 1000, left)))
-            now = monotonic()
-            shipments = [shipment.once_more() for shipment in shipments if shipment.deadline > now]
+            if shipments:
+                tries += 1
+                shipments = yield from self.wait_for_room(shipments, tries)
 
     def again(self, lane: Lane, shipment: Shipment, index: int, retry: Retry) -> Talk[H]:
         """Send the batch of an unknown shipment once more; return the handle of its n-th job."""

@@ -73,10 +73,10 @@ class SyncProducer(Generic[H]):
         rest, tries = shipment, 0
         while self._sender.waits(lane, rest):
             tries += 1
-            again = talk(self._executor, self._sender.wait_for_room(rest, tries))
-            if again is None:
+            again = talk(self._executor, self._sender.wait_for_room([rest], tries))
+            if not again:
                 return
-            rest = again
+            [rest] = again
             self._hand_over(lane, rest)
 
     def _hand_over(self, lane: Lane, shipment: Shipment) -> None:
