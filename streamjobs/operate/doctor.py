@@ -22,6 +22,7 @@ from streamjobs.core.options import DEFAULT_QUEUE
 from streamjobs.core.roles import Role
 from streamjobs.core.server import About, Finding, Level, ServerFacts, schema
 from streamjobs.operate import checkup, rights
+from streamjobs.operate.replies import of_wrong_type
 from streamjobs.protocol import inspect, upkeep, views
 from streamjobs.protocol.keys import QueueKeys, queues
 from streamjobs.protocol.server import DENIED
@@ -120,7 +121,7 @@ def _rights(role: Role, keys: Sequence[QueueKeys], *, replica: bool) -> Talk[Fin
 def _queues(namespace: str, keys: Sequence[QueueKeys], names: Any, at_ms: int) -> Talk[list[Finding]]:
     found = yield from checkup.read(keys, at_ms)
     findings = [schema({one.queue: one.schema for one in found})]
-    if isinstance(names, Rejected) and names.word == "WRONGTYPE":
+    if of_wrong_type(names):
         findings.append(checkup.wrong_types([f"{queues(namespace)} is not a set"]))
     elif isinstance(names, StreamJobsError):
         findings.append(Finding(About.BACKLOG, Level.UNKNOWN, "this user may not see which queues there are"))

@@ -16,13 +16,18 @@ def must(reply: Any) -> Any:
     return reply
 
 
+def of_wrong_type(reply: Any) -> bool:
+    """Say whether the server answers that a key holds something else than it should."""
+    return isinstance(reply, Rejected) and reply.word == "WRONGTYPE"
+
+
 def counted(reply: Any) -> Any:
     """Return a hash of counters; an empty one where somebody else has put something else: nothing is counted there.
 
     Raises:
         StreamJobsError: it is none, for another reason.
     """
-    return {} if isinstance(reply, Rejected) and reply.word == "WRONGTYPE" else must(reply)
+    return {} if of_wrong_type(reply) else must(reply)
 
 
 def or_else(reply: Any, instead: Any) -> Any:

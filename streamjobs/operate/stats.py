@@ -5,6 +5,7 @@ O(workers).
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from time import perf_counter
 from typing import Any
 
@@ -16,7 +17,7 @@ from streamjobs.core.numbers import whole
 from streamjobs.core.server import ServerFacts
 from streamjobs.core.thresholds import Thresholds, stored
 from streamjobs.operate.queues import no_queue
-from streamjobs.operate.replies import must, or_else
+from streamjobs.operate.replies import must, of_wrong_type, or_else
 from streamjobs.protocol import config, server, upkeep, views
 from streamjobs.protocol.calls import Command
 from streamjobs.protocol.keys import PARKED, RELEASED, QueueKeys
@@ -97,9 +98,9 @@ def snapshot(namespace: str, names: Sequence[str] = ()) -> Talk[Snapshot]:
     answered_s = perf_counter() - asked
     known, now_ms = must(known), must(now_ms)
     keys = [QueueKeys(namespace, name) for name in names or known]
-    replies = yield Leniently([request for one in keys for request in _requests(one)])
-    each = len(_requests(QueueKeys(namespace, "-")))
-    parts = [_Replies(one, replies[i * each : (i + 1) * each]) for i, one in enumerate(keys)]
+    asks = [_requests(one) for one in keys]
+    replies = iter((yield Leniently(request for some in asks for request in some)))
+    parts = [_Replies(one, some, list(islice(replies, len(some)))) for one, some in zip(keys, asks, strict=True)]
     asked = perf_counter()
     first = yield Leniently(views.first_after(one, part.delivered) for one, part in zip(keys, parts, strict=True))
     answered_s = min(answered_s, perf_counter() - asked) if keys else answered_s
@@ -143,12 +144,12 @@ def _key(request: Command[Any], keys: QueueKeys) -> str:
 class _Replies:
     """The replies to the requests of one queue."""
 
-    def __init__(self, keys: QueueKeys, replies: Sequence[Any]) -> None:
-        wrong = [isinstance(one, Rejected) and one.word == "WRONGTYPE" for one in replies]
+    def __init__(self, keys: QueueKeys, requests: Sequence[Command[Any]], replies: Sequence[Any]) -> None:
+        wrong = [of_wrong_type(one) for one in replies]
+        bad = [_key(request, keys) for request, one in zip(requests, wrong, strict=True) if one]
         # Where nobody can count, all else goes on: totals of a wrong type are no reason to distrust the rest.
-        asked = [_key(request, keys) for request in _requests(keys)]
-        self.unreadable = next((key for key, bad in zip(asked, wrong, strict=True) if bad and key != keys.totals), "")
-        replies = [nothing if bad else one for one, bad, nothing in zip(replies, wrong, NOTHING, strict=True)]
+        self.unreadable = next((key for key in bad if key != keys.totals), "")
+        replies = [nothing if no else one for one, no, nothing in zip(replies, wrong, NOTHING, strict=True)]
         (
             length, group, scheduled, retrying, dead, workers, totals, config, due, due_retry,
             oldest, oldest_released, oldest_parked, aside, *memory,
