@@ -127,21 +127,28 @@ class Soak(msgspec.Struct, frozen=True, kw_only=True, tag_field="form", tag="soa
         return [*self.findings, *broken, *([f"is void: {self.void}"] if self.void else [])]
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of the command, with everything needed to repeat it."""
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """What a document of either command says of its run, so that it can be repeated."""
 
-    schema: str = SCHEMA
-    version: int = VERSION
+    schema: str
+    version: int
     machine: Machine
     command: list[str]
     started_at: str
     versions: dict[str, str]
     commit: str | None
-    results: list[Result | Soak]
 
     def encode(self) -> bytes:
         """Return the document as indented JSON that ends with a newline."""
         return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"
+
+
+class Document(Written, frozen=True, kw_only=True):
+    """One run of the command, with everything needed to repeat it."""
+
+    schema: str = SCHEMA
+    version: int = VERSION
+    results: list[Result | Soak]
 
 
 def now() -> str:

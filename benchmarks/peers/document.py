@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ..document import Machine
+from ..document import Written
 from ..measure import Spread
 
 SCHEMA = "streamjobs.bench.peers"
@@ -54,19 +54,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         return figure.median if isinstance(figure, Spread) else figure
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True):
+class Document(Written, frozen=True, kw_only=True):
     """One run, with everything needed to repeat it."""
 
     schema: str = SCHEMA
     version: int = VERSION
-    machine: Machine
-    command: list[str]
-    started_at: str
-    versions: dict[str, str]
-    commit: str | None
     repeats: int
     rows: list[Row]
-
-    def encode(self) -> bytes:
-        """Return the document as indented JSON that ends with a newline."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"
