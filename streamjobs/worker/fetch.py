@@ -88,6 +88,8 @@ class Fetcher:
     @property
     def _open(self) -> list[WorkerQueue]:
         """The queues whose jobs could start: not those that need processes while all are taken."""
+        if self._runner.pool is None:
+            return self._queues
         return [queue for queue in self._queues if self._fitting(queue, 1)]
 
     def _fitting(self, queue: WorkerQueue, count: int) -> int:

@@ -11,6 +11,8 @@ from random import Random
 from time import monotonic
 from typing import Any
 
+import msgspec
+
 from streamjobs.core import failpoints
 from streamjobs.core.classify import Rule
 from streamjobs.core.codec import DecodeFailed, decode_meta
@@ -304,7 +306,7 @@ class Runner:
         decision = self._decision(execution, outcome)
         if isinstance(decision, Retry):
             delay_ms = max(decision.delay_ms, execution.queue.lease_ms)
-            decision = Retry(delay_ms, decision.error, decision.error_class)
+            decision = msgspec.structs.replace(decision, delay_ms=delay_ms)
         self._report(execution, decision)
         self._settler.decided(execution, decision)
         self.on_end()
