@@ -136,6 +136,8 @@ class Lane:
         self._tries = 0
         self._trouble: StreamJobsError | None = None
         """The last failure since something arrived."""
+        self._most = 0
+        """How many may wait in the queue, where its last answer was that it had no room for a job; else 0."""
         self.confirms = False
         """Whether the server is known to confirm what the level asks for; after a failure it may be another one."""
         self.take_new_id()
@@ -174,7 +176,7 @@ class Lane:
                 jobs += shipment.jobs
             elif not shipment.abandoned:
                 # Who waited for room in vain is told so, unless it was something else in the end.
-                in_vain = shipment.refusal if self._trouble is None else None
+                in_vain = self._no_room(shipment) if self._trouble is None else None
                 shipment.settle(in_vain or self._not_sent())
             self._waiting.popleft()
         return self._sending(shipments, jobs, now) if jobs else None
@@ -199,6 +201,14 @@ class Lane:
                 self._waiting.appendleft(shipment)
             else:
                 shipment.settle(self._not_sent())
+
+    def _no_room(self, shipment: Shipment) -> Shipped | None:
+        """Return what came of a shipment whose time has passed where there was no room: for itself, or for those
+        behind which it waited without a try of its own.
+        """
+        if shipment.refusal is not None or not self._most:
+            return shipment.refusal
+        return Shipped([""] * len(shipment.jobs), full=dict.fromkeys(range(len(shipment.jobs)), self._most))
 
     def _not_sent(self) -> NotSent:
         why = f": {self._trouble}" if self._trouble else " before its deadline"
@@ -239,6 +249,7 @@ class Lane:
         """Give each shipment of a batch its ids."""
         self._tries = 0
         self._trouble = None
+        self._most = next(iter(accepted.full.values()), 0)
         sending.settle(accepted)
 
     def pause_s(self, sending: Sending, now: float, draw: float) -> float:

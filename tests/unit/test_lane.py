@@ -319,3 +319,19 @@ def test_who_waited_for_room_until_its_deadline_is_refused(lane: Lane, jobs: int
 
     assert lane.next_batch(DEADLINE) is None
     assert again.outcome == Shipped([""], full={0: 2})
+
+
+def test_who_had_no_try_behind_others_that_found_no_room_is_refused_likewise(lane: Lane) -> None:
+    first, behind, later = shipment(), shipment(2), shipment(deadline=DEADLINE + 15)
+    put(lane, first)
+    sending = send(lane)
+    put(lane, behind, later)
+    lane.arrived(sending, Accepted("", "17", 0, {}, {0: 5}))
+
+    lane.arrived(send(lane, DEADLINE), Accepted("", "18", 0, {}))
+
+    assert behind.outcome == Shipped(["", ""], full={0: 5, 1: 5})
+    assert ids(later) == ["18-0"]
+    put(lane, late := shipment())
+    assert lane.next_batch(DEADLINE) is None
+    assert isinstance(late.outcome, NotSent), "room was found since"
