@@ -15,7 +15,7 @@ demo: $(VENV)/.user
 test: $(VENV)/.dev
 	PYTHONDEVMODE=1 $(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
-# What takes long: hostile input, the benchmark harness, whole demos, kills at random, long histories; and what
+# What takes long: hostile input, the benchmark harness, whole demos, kills at random; and what
 # `make test` does on a real server alone, on fakeredis again.
 slow: $(VENV)/.dev
 	PYTHONDEVMODE=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "slow and not bench" $(ARGS)
