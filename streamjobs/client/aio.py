@@ -99,16 +99,17 @@ class AsyncExecutor:
             lines.busy.add(line)
             try:
                 replies = await self._round(lines, line, packed)
-                if missing := faults.unloaded(requests, replies):
+                troubled = faults.troubled(replies)
+                if troubled and (missing := faults.unloaded(requests, replies)):
                     second = await self._round(lines, line, faults.reload(requests, missing))
                     replies = faults.reloaded(requests, replies, missing, second)
             finally:
                 lines.busy.discard(line)
-            if faults.demoted(replies):
+            if troubled and faults.demoted(replies):
                 await self.aclose()
             if closings != self._closings:
                 await line.disconnect(nowait=True)
-            elif not any(isinstance(reply, faults.Lost) for reply in replies):
+            elif not (troubled and faults.broken(replies)):
                 lines.idle.append(line)
         return faults.outcomes(requests, replies, self._where)
 

@@ -162,6 +162,16 @@ def _origin(error: BaseException) -> BaseException:
     return behind if isinstance(behind, OSError) and not isinstance(error, OSError) else error
 
 
+def troubled(replies: Sequence[Any]) -> bool:
+    """Say whether any reply is an error, or is missing: else there is nothing more to look for."""
+    return any(isinstance(reply, Exception) for reply in replies)
+
+
+def broken(replies: Sequence[Any]) -> bool:
+    """Say whether the line broke before all had come."""
+    return any(isinstance(reply, Lost) for reply in replies)
+
+
 def demoted(replies: Sequence[Any]) -> bool:
     """Say whether the server has become a replica. After a failover that leaves it up, its connections stay open
     for ever, while new ones may lead to the new primary.
@@ -172,7 +182,7 @@ def demoted(replies: Sequence[Any]) -> bool:
 
 def unloaded(requests: Sequence[Request[Any]], replies: Sequence[Any]) -> list[int]:
     """Return which calls were not executed since the server did not know their script, and what follows them."""
-    if any(isinstance(reply, Lost) for reply in replies):
+    if broken(replies):
         return []
     missing: list[int] = []
     for i, (request, reply) in enumerate(zip(requests, replies, strict=True)):

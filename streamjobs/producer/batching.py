@@ -168,7 +168,7 @@ class Lane:
                 self._waiting.popleft()
                 continue
             if not shipment.abandoned and shipment.deadline > now:
-                size += sum(len(job.body) for job in shipment.jobs)
+                size += sum([len(job.body) for job in shipment.jobs])
                 too_many = len(jobs) + len(shipment.jobs) > intake.MAX_BATCH_JOBS
                 if jobs and (too_many or size > intake.MAX_BATCH_BYTES):
                     break

@@ -81,7 +81,7 @@ class SyncProducer(Generic[H]):
 
     def _hand_over(self, lane: Lane, shipment: Shipment) -> None:
         lane.add(shipment)
-        gate = self._gates.setdefault(lane, _Gate())
+        gate = self._gates.get(lane) or self._gates.setdefault(lane, _Gate())
         if gate.enter(shipment):
             try:
                 talk(self._executor, self._sender.send_waiting(lane, shipment))

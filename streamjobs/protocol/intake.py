@@ -38,7 +38,7 @@ class Accepted(msgspec.Struct, frozen=True):
     prefix: str
     ms: str
     seq: int
-    held: dict[int, str]
+    held: dict[int, str] = {}
     """By index, whose dedupe key another job holds: the id of that one."""
     full: dict[int, int] = {}
     """By index, what found the queue full: how many may wait in it."""
@@ -64,6 +64,8 @@ def _accepted(raw: bytes, prefix: str) -> Accepted:
     words = raw.decode().split(" ")
     if len(words) < 3:
         raise BatchRefused(f"the server refuses the batch: {words[0]}", word=words[0])
+    if len(words) == 3:
+        return Accepted(prefix, words[0], int(words[1]))
     others = {int(words[i]): words[i + 1] for i in range(3, len(words), 2)}
     full = {index: int(word.removeprefix(_FULL)) for index, word in others.items() if word.startswith(_FULL)}
     held = {index: word for index, word in others.items() if index not in full} if full else others
