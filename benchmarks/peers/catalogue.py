@@ -36,6 +36,8 @@ class Peer(msgspec.Struct, frozen=True):
     """By default, and as fast as its documentation shows."""
     adapter: str = ""
     handlers: Handlers = "awaited"
+    node: bool = False
+    """Whether its packages are of npm, and its adapter runs Node."""
 
     @property
     def module(self) -> str:
@@ -52,8 +54,9 @@ def _peer(
     handlers: Handlers = "awaited",
     package: str = "",
     adapter: str = "",
+    node: bool = False,
 ) -> Peer:
-    return Peer(name, package or name, tuple(packages.split()), (default, fast), adapter, handlers)
+    return Peer(name, package or name, tuple(packages.split()), (default, fast), adapter, handlers, node)
 
 
 PEERS: tuple[Peer, ...] = (
@@ -100,5 +103,14 @@ PEERS: tuple[Peer, ...] = (
     ),
     _peer("huey", "huey redis hiredis", Config(2800, 0.628, 0.0167), Config(3000, 0.639, 0.0181), handlers="plain"),
     _peer("bullmq", "bullmq hiredis uvloop", Config(2100, 0.396, 0.0126), Config(2700, 0.411, 0.0160)),
+    _peer(
+        "bullmq-node",
+        "bullmq ioredis",
+        Config(4500, 0.462, 0.0269),
+        Config(18000, 0.466, 0.1075),
+        package="bullmq",
+        adapter="bullmq_node",
+        node=True,
+    ),
     _peer("docket", "pydocket hiredis uvloop", Config(100), Config(300), package="pydocket"),
 )

@@ -29,7 +29,7 @@ BESIDE_S = 0.3
 RATES = (*WAYS, "drain", "two", "plain")
 LEAST = ("latency_p50_ms", "latency_p99_ms", "bytes_per_waiting_job")
 """Figures of which less is better."""
-AWAITED_ONLY = "its workers run functions of asyncio alone"
+AWAITED_ONLY = "its workers run asynchronous functions alone"
 
 
 class Terms(msgspec.Struct, frozen=True):
