@@ -112,5 +112,5 @@ PEERS: tuple[Peer, ...] = (
         adapter="bullmq_node",
         node=True,
     ),
-    _peer("docket", "pydocket hiredis uvloop", Config(100), Config(300), package="pydocket"),
+    _peer("docket", "pydocket hiredis uvloop", Config(50), Config(1000), package="pydocket"),
 )

@@ -118,6 +118,8 @@ def test_marks_are_counted_by_worker_and_read_as_times(tmp_path: Path) -> None:
     assert timed.counts() == [2]
     with pytest.raises(Failed, match="3 jobs had run before 2 workers could be seen at work"):
         two.all_at_work(3, 0.0)
+    with pytest.raises(Failed, match="1 of 2 workers had not begun after 0 s"):
+        two.all_at_work(9, 0.0)
     paths[1].write_bytes(b".")
     assert two.all_at_work(9, 0.0)[1] == 4
     with pytest.raises(Failed, match="only 4 of 5 jobs had run after 0 s"):
