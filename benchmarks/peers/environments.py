@@ -35,13 +35,14 @@ def python_of(peer: Peer, where: Path) -> Path:
     if peer.node and not (shutil.which("node") and shutil.which("npm")):
         raise NotInstalled("there is no Node with npm on this machine")
     # Peers that need the same share it.
-    words = f"{sys.version_info[:2]} {' '.join(peer.packages)}"
-    place = where / f"{peer.package}-{hashlib.sha1(words.encode()).hexdigest()[:8]}"
+    needs = f"{sys.version_info[:2]} {' '.join(peer.packages)}"
+    place = where / f"{peer.package}-{hashlib.sha1(needs.encode()).hexdigest()[:8]}"
     python = place / "bin" / "python"
     if not (place / _STAMP).exists():
         _run(sys.executable, "-m", "venv", "--clear", str(place))
         if peer.node:
-            _run("npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(place), *peer.packages)
+            words = ["npm", "install", "--loglevel", "error", "--no-audit", "--no-fund", "--prefix", str(place)]
+            _run(*words, *peer.packages, reason=0)
         else:
             _run(str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *peer.packages)
         (place / _STAMP).touch()
@@ -57,12 +58,13 @@ def version_of(peer: Peer, python: Path) -> str:
     return _run(str(python), "-c", program).strip()
 
 
-def _run(*words: str) -> str:
+def _run(*words: str, reason: int = -1) -> str:
+    """Return what a command says; `reason` is the line that says why it failed."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=INSTALL_S, check=False)
     except subprocess.TimeoutExpired as error:
         raise NotInstalled(f"not installed within {INSTALL_S:.0f} s") from error
     if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.strip()][-1:] or ["no reason given"]
-        raise NotInstalled(said[0])
+        said = [line for line in done.stderr.splitlines() if line.strip()] or ["no reason given"]
+        raise NotInstalled(said[reason])
     return done.stdout

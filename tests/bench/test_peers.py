@@ -1,14 +1,8 @@
 """Peers: an adapter adds and drains what it is told, what it does not do is seen, and what it shows is judged."""
 
-import json
-import os
-import shutil
-import struct
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from time import perf_counter_ns
 from typing import Any
 
 import msgspec
@@ -18,7 +12,7 @@ from benchmarks import document as run_document
 from benchmarks.measure import Spread
 from benchmarks.peers import bout as bouts
 from benchmarks.peers import run, table
-from benchmarks.peers.bout import LACKING, WAYS, Added, Failed, Lacking, Marks, bout
+from benchmarks.peers.bout import WAYS, Failed, Lacking, Marks, bout
 from benchmarks.peers.catalogue import BARE, OURS, PEERS, Config, Peer
 from benchmarks.peers.document import Document, Row
 from benchmarks.peers.environments import NotInstalled, python_of, version_of
@@ -156,69 +150,6 @@ def test_every_peer_has_its_adapter() -> None:
         shared = (ADAPTERS / "taskiq_ways.py").read_text("utf-8") if "taskiq_ways" in text else text
         assert ("PLAIN" in shared) is (one.handlers == "both")
         assert bool(one.packages) is (one.name not in (BARE, OURS))
-
-
-TERMS = {
-    "url": "", "fast": True, "timed": False, "text": "x", "callers": 3, "portion": 4, "paceNs": 2_000_000, "timerNs": 0,
-}  # fmt: skip
-BULLMQ = """
-const { appendFileSync } = require('node:fs')
-const add = job => appendFileSync('added', JSON.stringify(job) + '\\n')
-exports.Queue = class {
-  async getJobCounts () {}
-  async add (name, data, opts) { add({ name, data, opts }) }
-  async addBulk (jobs) { jobs.forEach(add) }
-  async close () {}
-}
-exports.Worker = class { constructor (name, run) { run({ data: { number: 1 } }) } on () {} }
-"""
-"""Writes down what is added, and runs one job."""
-
-
-def node(folder: Path, *words: str, **terms: Any) -> subprocess.CompletedProcess[str]:
-    """Run the adapter for Node, beside something that looks like BullMQ."""
-    (folder / "bullmq.js").write_text(BULLMQ)
-    return subprocess.run(
-        ["node", str(ADAPTERS / "bullmq_node.cjs"), *words, json.dumps(TERMS | terms)],
-        cwd=folder,
-        env=os.environ | {"NODE_PATH": str(folder), "PEER_MARKS": "marks"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-@pytest.mark.skipif(not shutil.which("node"), reason="there is no Node")
-@pytest.mark.parametrize("way", ["one_awaited", "together", "bulk", "fill", "paced"])
-def test_the_adapter_for_node_adds_each_job_once(tmp_path: Path, way: str) -> None:
-    done = node(tmp_path, way, "10")
-    jobs = [json.loads(line) for line in (tmp_path / "added").read_text().splitlines()]
-
-    assert [job["data"]["text"] for job in jobs] == ["x"] * 10
-    assert jobs[0]["opts"] == {"removeOnComplete": True}
-    numbers = sorted(job["data"]["number"] for job in jobs)
-    if way == "paced":
-        # They say when they were sent, or due.
-        assert 17_000_000 < numbers[-1] - numbers[0] < 60_000_000_000
-    else:
-        assert numbers == list(range(10))
-        assert msgspec.json.decode(done.stdout, type=Added).jobs == 10
-
-
-@pytest.mark.skipif(not shutil.which("node"), reason="there is no Node")
-def test_the_adapter_for_node_marks_and_says_what_it_lacks(tmp_path: Path) -> None:
-    before = perf_counter_ns()
-    node(tmp_path, "drain", "0", timed=True)
-    [found] = struct.unpack("<q", (tmp_path / "marks").read_bytes())
-    node(tmp_path, "drain", "0")
-
-    # Sent when the clock of all processes was 1.
-    assert before < found + 1 < perf_counter_ns()
-    assert (tmp_path / "marks").read_bytes()[8:] == b"."
-    lacking = node(tmp_path, "one", "1")
-    assert lacking.returncode == 1
-    assert lacking.stderr == f"{LACKING}its calls are asynchronous\n"
 
 
 def ratio(median: float) -> Spread:
@@ -390,23 +321,6 @@ def test_environments_are_made_once_and_say_what_they_hold(tmp_path: Path) -> No
     with pytest.raises(NotInstalled, match="no-such-folder"):
         python_of(peer(BARE, packages=("./no-such-folder",)), tmp_path)
     assert not list(tmp_path.rglob("streamjobs-peer"))
-
-
-def test_without_node_its_peer_is_not_there_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-
-    rows = play([peer(OURS, packages=("bullmq",), node=True)], Terms(1, 1, 0.1, 0.1), tmp_path)
-
-    assert [row.failed for row in rows] == ["not installed: there is no Node with npm on this machine"] * 2
-    assert not any(tmp_path.iterdir())
-
-
-def test_the_version_of_what_npm_installs_is_read_from_there(tmp_path: Path) -> None:
-    about = tmp_path / "node_modules" / "bullmq" / "package.json"
-    about.parent.mkdir(parents=True)
-    about.write_text('{"name": "bullmq", "version": "6.7.0"}')
-
-    assert version_of(peer("bullmq-node"), tmp_path / "bin" / "python") == "6.7.0"
 
 
 def test_unknown_peers_are_refused() -> None:
