@@ -166,7 +166,8 @@ def test_what_is_far_slower_than_it_is_known_to_be_is_doubtful() -> None:
 
 
 def test_rates_are_compared_with_the_bare_loop_of_the_same_minute() -> None:
-    found = Found(next(one for one in PEERS if one.name == "arq"), "default")
+    known = (Config(1, one_ratio=0.223), Config(1))
+    found = Found(msgspec.structs.replace(peer("arq"), configs=known), "default")
     for minute, rate in enumerate((10.0, 40.0, 15.0), 1):
         found.note("one_awaited", rate)
         found.note("drain", rate)
