@@ -87,7 +87,7 @@ PEERS: tuple[Peer, ...] = (
     _peer(
         "taskiq-stream",
         "taskiq-redis hiredis uvloop",
-        Config(3200, 0.174, 0.0301),
+        Config(3200, 0.174, 0.0250),
         Config(4000, 0.178, 0.0270),
         handlers="both",
         package="taskiq-redis",
@@ -107,8 +107,8 @@ PEERS: tuple[Peer, ...] = (
     _peer(
         "bullmq-node",
         "bullmq ioredis",
-        Config(4500, 0.253, 0.0285),
-        Config(18000, 0.189, 0.0708),
+        Config(4500, 0.200, 0.0285),
+        Config(18000, 0.170, 0.0708),
         package="bullmq",
         adapter="bullmq_node",
         node=True,
