@@ -19,6 +19,7 @@ from .catalogue import Config, Peer
 
 WAYS = ("one", "one_awaited", "together", "bulk")
 ADD_S = 90.0
+FILL_S = 300.0
 START_S = 60.0
 WARM = 20
 """The first paced jobs, which count for nothing."""
@@ -67,8 +68,12 @@ class Marks:
 
     def all_at_work(self, jobs: int, seconds: float) -> tuple[float, int]:
         """Wait until each worker has begun one of so many jobs; return when, and how many all had begun by then."""
-        self.reached(1, seconds)
+        deadline = self.reached(1, seconds) + seconds
         while not all(counts := self.counts()) and sum(counts) < jobs:
+            if perf_counter() > deadline:
+                raise Failed(
+                    f"{counts.count(0)} of {plural(len(counts), 'worker')} had not begun after {seconds:.0f} s"
+                )
             sleep(0.0005)
         if (begun := sum(counts)) >= jobs:
             raise Failed(f"{jobs} jobs had run before {plural(len(counts), 'worker')} could be seen at work")
@@ -144,7 +149,7 @@ class Bout:
 
     def add_unmeasured(self, jobs: int) -> None:
         """Add jobs in the best way that the peer has, beside those that are there."""
-        self._sent("fill", jobs, None)
+        self._sent("fill", jobs, FILL_S)
 
     def close(self) -> None:
         """Leave nothing."""
@@ -152,7 +157,7 @@ class Bout:
         self._lab.close()
         self._folder.cleanup()
 
-    def _sent(self, way: str, jobs: int, seconds: float | None) -> str:
+    def _sent(self, way: str, jobs: int, seconds: float) -> str:
         """Have the adapter add jobs; return the last line that it prints."""
         words = [str(self._python), "-m", self._peer.module, way, str(jobs)]
         try:

@@ -112,6 +112,8 @@ def test_marks_are_counted_by_worker_and_read_as_times(tmp_path: Path) -> None:
     assert timed.counts() == [2]
     with pytest.raises(Failed, match="3 jobs had run before 2 workers could be seen at work"):
         two.all_at_work(3, 0.0)
+    with pytest.raises(Failed, match="1 of 2 workers had not begun after 0 s"):
+        two.all_at_work(9, 0.0)
     paths[1].write_bytes(b".")
     assert two.all_at_work(9, 0.0)[1] == 4
     with pytest.raises(Failed, match="only 4 of 5 jobs had run after 0 s"):
@@ -164,7 +166,8 @@ def test_what_is_far_slower_than_it_is_known_to_be_is_doubtful() -> None:
 
 
 def test_rates_are_compared_with_the_bare_loop_of_the_same_minute() -> None:
-    found = Found(next(one for one in PEERS if one.name == "arq"), "default")
+    known = (Config(1, one_ratio=0.223), Config(1))
+    found = Found(msgspec.structs.replace(peer("arq"), configs=known), "default")
     for minute, rate in enumerate((10.0, 40.0, 15.0), 1):
         found.note("one_awaited", rate)
         found.note("drain", rate)

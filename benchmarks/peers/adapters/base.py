@@ -93,7 +93,7 @@ def main(
     if what == "fill":
         what = next(way for way in ("bulk", "together", "one") if way in ways)
     if what not in ways:
-        plainly = {"one": "its calls are for asyncio", "bulk": "it has no call that adds many"}
+        plainly = {"one": "its calls are asynchronous", "bulk": "it has no call that adds many"}
         sys.exit(f"lacking: {plainly.get(what, 'its calls are for plain code')}")
     ways[what]()
 

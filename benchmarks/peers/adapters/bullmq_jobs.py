@@ -1,4 +1,4 @@
-"""BullMQ for Python; fast removes what is done and runs 100 at once."""
+"""BullMQ for Python; fast removes what is done and runs 10 at once: with 100 it takes longer over each."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -41,7 +41,7 @@ async def bulk(jobs: int) -> None:
 
 
 async def drain() -> None:
-    _worker = bullmq.Worker("jobs", run, {"connection": URL, **({"concurrency": 100} if FAST else {})})
+    _worker = bullmq.Worker("jobs", run, {"connection": URL, **({"concurrency": 10} if FAST else {})})
     await asyncio.Event().wait()
 
 

@@ -1,4 +1,7 @@
-"""Docket; fast keeps nothing of what is done and runs 32 at once: with more it runs out of connections."""
+"""Docket; fast keeps nothing of what is done, looks more often whether one has ended, and runs 32 at once.
+
+With more it runs out of connections.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,7 +10,7 @@ from typing import Any
 
 import docket
 
-from .base import FAST, TEXT, URL, main, mark
+from .base import FAST, TEXT, URL, Clock, main, mark
 
 
 async def noop(number: int, text: str) -> None:
@@ -27,10 +30,17 @@ async def add() -> AsyncIterator[Any]:
         yield lambda number: jobs.add(noop)(number, TEXT)
 
 
+async def bulk(jobs: int) -> None:
+    async with _docket() as found:
+        with Clock(jobs):
+            await found.add_many(found.call(noop)(number, TEXT) for number in range(jobs))
+
+
 async def drain() -> None:
-    async with _docket() as jobs, docket.Worker(jobs, concurrency=32 if FAST else 10) as worker:
+    fast: Any = {"concurrency": 32, "minimum_check_interval": timedelta(milliseconds=10)} if FAST else {}
+    async with _docket() as jobs, docket.Worker(jobs, **fast) as worker:
         await worker.run_forever()
 
 
 if __name__ == "__main__":
-    main(add_awaited=add, drain=drain)
+    main(add_awaited=add, bulk=bulk, drain=drain)

@@ -1,4 +1,7 @@
-"""What both brokers of taskiq-redis have in common; fast reads ahead and does not check arguments."""
+"""What both brokers of taskiq-redis have in common; fast reads ahead and does not check arguments.
+
+By default, too, its workers take an event loop in C if there is one.
+"""
 
 import os
 import sys
