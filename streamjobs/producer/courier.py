@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from functools import partial
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
@@ -285,10 +286,11 @@ class Courier(Generic[H]):
                 _log.exception("a callback of a future failed")
 
     def _retry(self, lane: Lane, shipment: Shipment) -> Retry:
-        def retry(index: int) -> object:
-            return talk(self._executor, self._sender.again(lane, shipment, index, retry))
+        # No closure that names itself: in such a cycle the shipment would stay until a collection.
+        return partial(self._again, lane, shipment)
 
-        return retry
+    def _again(self, lane: Lane, shipment: Shipment, index: int) -> object:
+        return talk(self._executor, self._sender.again(lane, shipment, index, self._retry(lane, shipment)))
 
 
 def _last(trip: _Trip) -> Iterator[Shipment]:

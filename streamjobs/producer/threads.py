@@ -6,6 +6,7 @@ a lone caller pays one round trip, and a hundred share a few.
 
 import threading
 from collections.abc import Iterable
+from functools import partial
 from typing import Generic, TypeVar
 
 from streamjobs.client.forks import watch
@@ -93,10 +94,11 @@ class SyncProducer(Generic[H]):
                 gate.leave()
 
     def _retry(self, lane: Lane, shipment: Shipment) -> Retry:
-        def retry(index: int) -> object:
-            return talk(self._executor, self._sender.again(lane, shipment, index, retry))
+        # No closure that names itself: in such a cycle the shipment would stay until a collection.
+        return partial(self._again, lane, shipment)
 
-        return retry
+    def _again(self, lane: Lane, shipment: Shipment, index: int) -> object:
+        return talk(self._executor, self._sender.again(lane, shipment, index, self._retry(lane, shipment)))
 
 
 class _Gate:
