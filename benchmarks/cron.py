@@ -258,8 +258,7 @@ def lateness_ms(entries: Iterable[Any]) -> list[int]:
 
 
 def _work_together(lab: Lab, side: str, order: Order) -> None:
-    with ThreadPoolExecutor(WORKERS) as pool:
-        list(pool.map(lambda _: lab.run(side, order), range(WORKERS)))
+    lab.run_together(*[(side, order)] * WORKERS)
 
 
 def _one(value: float) -> Spread:

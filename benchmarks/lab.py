@@ -1,6 +1,7 @@
 """The parent's view of a run: starts measured processes, and looks at the server between them."""
 
 import os
+import socket
 import subprocess
 import sys
 import uuid
@@ -19,6 +20,7 @@ from .measure import Order, Sample
 SIDE_S = 60.0
 """What a measured process may take, beside a millisecond per job."""
 FREED_S = 10.0
+CHUNK = 4096
 
 
 class SideFailed(Exception):
@@ -33,6 +35,7 @@ class Lab:
         self.server = redis.Redis.from_url(url, protocol=2, decode_responses=True)
         self._run = uuid.uuid4().hex[:12]
         self._orders = 0
+        self._template: Template | None = None
         self.warm: set[object] = set()
         """What has been tried here before: its files and the server's memory are at hand."""
 
@@ -75,7 +78,8 @@ class Lab:
         """Give sides that have loaded all they need and wait for their orders; they are killed in the end."""
         with ExitStack() as stack:
             # They load at the same time, and none while another one is measured.
-            sides = [Side(name) for name in names]
+            self._template = self._template or Template()
+            sides = [self._template.side(name) for name in names]
             for side in sides:
                 stack.callback(side.kill)
             for side in sides:
@@ -83,11 +87,11 @@ class Lab:
             yield sides
 
     @contextmanager
-    def started(self, side: str, order: Order) -> "Iterator[subprocess.Popen[bytes]]":
-        """Give the process of a side that has begun, and is killed in the end; its sample is of no interest."""
+    def started(self, side: str, order: Order) -> "Iterator[Side]":
+        """Give a side that has begun, and is killed in the end; its sample is of no interest."""
         with self.ready(side) as [one]:
             one.give(order)
-            yield one.process
+            yield one
 
     def waiting(self, order: Order) -> int:
         """Return the length of the order's stream."""
@@ -117,34 +121,65 @@ class Lab:
         return f"redis {about['redis_version']}"
 
     def close(self) -> None:
-        """Give up the connection."""
+        """Give up the connection and the template."""
+        if self._template is not None:
+            self._template.close()
         self.server.close()
+
+
+class Template:
+    """A process that has loaded what any side needs, and forks one as often as it is asked to."""
+
+    def __init__(self) -> None:
+        self._sockets, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", f"{__package__}.side"],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+                # A session of its own: Ctrl-C is for us, and the sides end with us.
+                start_new_session=True,
+            )
+
+    def side(self, name: str) -> "Side":
+        """Start a side."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(self._sockets, [b"\n"], [theirs.fileno()])
+        return Side(name, ours)
+
+    def close(self) -> None:
+        """End it; sides that have begun go on."""
+        self._sockets.close()
+        self._process.wait()
 
 
 class Side:
     """One measured process."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, connection: socket.socket) -> None:
         self._name = name
-        self._jobs = 0
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", f"{__package__}.side", name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )
+        self._connection = connection
+        self._answers = connection.makefile("rb")
+        self._connection.settimeout(SIDE_S)
+        self._connection.sendall(f"{name}\n".encode())
+        self.pid = 0
 
     def await_ready(self) -> None:
-        """Wait until it can begin, or has ended."""
-        assert self.process.stdout is not None
-        self.process.stdout.readline()
+        """Wait until it can begin.
+
+        Raises:
+            SideFailed: it has ended.
+        """
+        self.pid = int(self._answers.readline() or 0)
+        if not self.pid:
+            raise SideFailed(f"{self._name} ended before it could begin")
 
     def give(self, order: Order) -> None:
         """Let it begin."""
-        assert self.process.stdin is not None
-        self._jobs = order.jobs
-        self.process.stdin.write(msgspec.json.encode(order) + b"\n")
-        self.process.stdin.flush()
+        self._connection.settimeout(SIDE_S + order.jobs / 1000)
+        self._connection.sendall(msgspec.json.encode(order) + b"\n")
 
     def sample(self) -> Sample:
         """Wait for its end, and return what it has measured.
@@ -152,17 +187,19 @@ class Side:
         Raises:
             SideFailed: it ended with an error, or not within `SIDE_S` and 1 ms per job.
         """
-        assert self.process.stdout is not None
-        seconds = SIDE_S + self._jobs / 1000
         try:
-            code = self.process.wait(seconds)
-        except subprocess.TimeoutExpired as error:
-            raise SideFailed(f"{self._name} did not end within {seconds:.0f} s") from error
-        if code:
-            raise SideFailed(f"{self._name} ended with exit code {code}")
-        return msgspec.json.decode(self.process.stdout.read(), type=Sample)
+            said = self._answers.read()
+        except TimeoutError as error:
+            raise SideFailed(f"{self._name} did not end within {self._connection.gettimeout():.0f} s") from error
+        if not said:
+            raise SideFailed(f"{self._name} ended without a sample")
+        return msgspec.json.decode(said, type=Sample)
 
     def kill(self) -> None:
         """End it, if it has not ended, and leave nothing of it."""
-        with self.process as process:
-            process.kill()
+        with self._connection, self._answers:
+            # It ends when its stdin does.
+            self._connection.settimeout(SIDE_S)
+            self._connection.shutdown(socket.SHUT_WR)
+            while self._connection.recv(CHUNK):
+                pass

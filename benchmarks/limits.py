@@ -9,7 +9,6 @@ other keys are sent one after the other; beside the same without those that wait
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from time import perf_counter
 from typing import Any
@@ -174,8 +173,7 @@ def _rate_once(lab: Lab) -> Sample:
     order = lab.order(PER_S * RATE_S)
     try:
         lab.run("enqueue_keys", order)
-        with ThreadPoolExecutor(2) as pool:
-            one, other = pool.map(lambda _: lab.run("rate_drain", order), range(2))
+        one, other = lab.run_together(*[("rate_drain", order)] * 2)
         if lab.waiting(order):
             raise Void("not everything was drained")
         # Both counted all jobs; each has its own cost.

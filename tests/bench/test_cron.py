@@ -1,28 +1,17 @@
 """The scenario `cron`: what it shows is what happened, and a slot that is missing or doubled makes it void."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from benchmarks import cron
 from benchmarks.document import Result
 from benchmarks.duel import Void
 from benchmarks.lab import Lab
-from benchmarks.server import running
 from streamjobs.core.codec import encode_meta
 from streamjobs.core.job import Meta
 
 pytestmark = pytest.mark.bench
 
 Entry = tuple[bytes, dict[bytes, bytes]]
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with running() as url:
-        lab = Lab(url)
-        yield lab
-        lab.close()
 
 
 def entry(slot_s: int, late_ms: int, name: str = "c") -> Entry:

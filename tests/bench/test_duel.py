@@ -1,12 +1,12 @@
 """A cycle whose jobs do not all end as they should makes a result void; the others give medians."""
 
+import os
+import select
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import msgspec
 import pytest
 import redis
 
@@ -15,7 +15,6 @@ from benchmarks.duel import Cycle, Duel, Round, Size, Void, fight, judge, run_cy
 from benchmarks.jobs import KIND, QUEUE, body
 from benchmarks.lab import Lab, SideFailed
 from benchmarks.measure import Sample, Spread
-from benchmarks.server import running
 from streamjobs.protocol.keys import QueueKeys
 
 pytestmark = pytest.mark.bench
@@ -23,12 +22,6 @@ pytestmark = pytest.mark.bench
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = 1200
 BARE = Cycle("bare_enqueue", "bare_drain")
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with running() as url, closing(Lab(url)) as lab:
-        yield lab
 
 
 def duel(ours: Cycle, bare: Cycle, limit_us: float = 1e9) -> Duel:
@@ -119,17 +112,63 @@ def test_a_done_counter_that_differs_makes_it_void(lab: Lab) -> None:
 
 
 def test_a_side_that_fails_makes_it_void(lab: Lab, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SideFailed, match="no_such_side ended with exit code 1"):
-        lab.run("no_such_side", lab.order(1))
+    # A lab of its own: its processes write where this test's output goes.
+    with closing(Lab(lab.url)) as own, pytest.raises(SideFailed, match="no_such_side ended without a sample"):
+        own.run("no_such_side", own.order(1))
     assert "no_such_side" in capfd.readouterr().err
 
 
-def test_a_side_ends_with_its_parent(lab: Lab) -> None:
-    with subprocess.Popen([sys.executable, "-m", "benchmarks.side", "worker"], cwd=ROOT, stdin=subprocess.PIPE) as side:
-        assert side.stdin is not None
-        side.stdin.write(msgspec.json.encode(lab.order(1)) + b"\n")  # a job that never comes
-        side.stdin.close()
-        assert side.wait(timeout=30) == 1
+def test_a_side_that_does_not_end_makes_it_void_and_is_ended(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    with lab.ready("worker") as [side]:
+        with monkeypatch.context() as soon:
+            soon.setattr("benchmarks.lab.SIDE_S", 0.1)
+            side.give(lab.order(1))  # a job that never comes
+            with pytest.raises(SideFailed, match="worker did not end within 0 s"):
+                side.sample()
+        handle = os.pidfd_open(side.pid)
+    with open(handle, "rb"):
+        assert select.select([handle], [], [], 30)[0]
+
+
+PARENT = """
+import sys
+from benchmarks.lab import Lab
+
+lab = Lab(sys.argv[1])
+with lab.started("worker", lab.order(1)) as side:  # a job that never comes
+    print(side.pid, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_side_and_its_template_end_with_their_parent(lab: Lab) -> None:
+    words = [sys.executable, "-c", PARENT, lab.url]
+    with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        side = int(parent.stdout.readline())
+        template = int(Path(f"/proc/{side}/stat").read_text("ascii").split()[3])
+        for handle in [os.pidfd_open(pid) for pid in (side, template)]:
+            parent.kill()
+            with open(handle, "rb"):
+                assert select.select([handle], [], [], 30)[0]
+
+
+def test_each_side_is_a_process_of_its_own(lab: Lab) -> None:
+    with lab.ready("worker", "worker") as [one, other], lab.ready("worker") as [third]:
+        assert len({one.pid, other.pid, third.pid, os.getpid()}) == 4
+
+
+LOADED = """
+import asyncio, gc, socket, threading
+from benchmarks import side
+
+assert threading.active_count() == 1
+assert [one for one in gc.get_objects() if isinstance(one, (asyncio.AbstractEventLoop, socket.socket))] == []
+"""
+
+
+def test_what_sides_are_forked_from_has_no_thread_loop_or_connection() -> None:
+    subprocess.run([sys.executable, "-c", LOADED], cwd=ROOT, check=True)
 
 
 def test_a_void_cycle_voids_its_result_and_leaves_no_numbers(lab: Lab) -> None:

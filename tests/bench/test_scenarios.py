@@ -1,7 +1,6 @@
 """Each scenario runs, in small, from nothing to results that stand."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
@@ -11,18 +10,11 @@ from benchmarks import dedupe, delayed, drain, durability, growth, latency, memo
 from benchmarks.document import Result
 from benchmarks.duel import Size
 from benchmarks.lab import Lab
-from benchmarks.server import running
 from tests.servers import find_servers
 
 pytestmark = pytest.mark.bench
 
 TINY = Size(1, 600)
-
-
-@pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
-    with running() as url, closing(Lab(url)) as lab:
-        yield lab
 
 
 @pytest.fixture(autouse=True)
