@@ -55,9 +55,9 @@ def run(lab: Lab, size: Size) -> Iterator[Result]:
             scenario="dedupe",
             variant=variant,
             ours=Cycle(side, "worker"),
-            bare=Cycle("enqueue_many", "worker"),
+            bare=Cycle("enqueue_many", "worker", times=2),
             base="without keys",
             measured="enqueued",
             bare_limit_us=PLAIN_LIMIT_US,
         )
-        yield fight(lab, duel, size)
+        yield fight(lab, duel, size.part(2))

@@ -106,22 +106,25 @@ PLAIN_LIMIT_US = 12.0
 THREADS_LIMIT_US = 25.0
 
 BARE = Cycle("enqueue_many", "bare_drain")
+MANY_BARE = Cycle("enqueue_many", "bare_drain", times=2)
+TWO_BARE = Cycle("enqueue_many", "bare_drain", 2, times=2)
 ONE = Cycle("enqueue_many", "worker")
-THREADS = Cycle("enqueue_many", "worker_threads")
+IN_THREADS = Cycle("enqueue_many", "worker_threads")
+MANY_IN_THREADS = Cycle("enqueue_many", "worker_threads", times=7)
 
 VARIANTS = (
     # variant, ours, base, what the base is, jobs by
     ("async_noop", ONE, BARE, "bare loop", 2),
-    ("two_workers", Cycle("enqueue_many", "worker_shared", 2), Cycle("enqueue_many", "bare_drain", 2), "bare loop", 2),
-    ("two_to_one", Cycle("enqueue_many", "worker_shared", 2), ONE, "one worker", 2),
-    ("threads", THREADS, BARE, "bare loop", 4),
-    ("process", Cycle("enqueue_many", "worker_process"), THREADS, "in threads", 10),
+    ("two_workers", Cycle("enqueue_many", "worker_shared", 2), TWO_BARE, "bare loop", 3),
+    ("two_to_one", Cycle("enqueue_many", "worker_shared", 2), ONE, "one worker", 4),
+    ("threads", IN_THREADS, MANY_BARE, "bare loop", 4),
+    ("process", Cycle("enqueue_many", "worker_process"), MANY_IN_THREADS, "in threads", 50),
     ("batch", Cycle("enqueue_many", "worker_batch"), ONE, "job by job", 4),
     ("results_kept", Cycle("enqueue_many", "worker_kept"), ONE, "without results", 4),
     ("dedupe", Cycle("enqueue_argument", "worker"), ONE, "without keys", 4),
-    ("failing_once", Cycle("enqueue_many", "worker_failing"), ONE, "without failures", 4),
+    ("failing_once", Cycle("enqueue_many", "worker_failing"), ONE, "without failures", 5),
 )
-_LIMITS = {BARE: BARE_LIMIT_US, ONE: PLAIN_LIMIT_US, THREADS: THREADS_LIMIT_US}
+_LIMITS = {BARE: BARE_LIMIT_US, MANY_BARE: BARE_LIMIT_US, ONE: PLAIN_LIMIT_US, MANY_IN_THREADS: THREADS_LIMIT_US}
 
 
 def run(lab: Lab, size: Size) -> Iterator[Result]:

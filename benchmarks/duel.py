@@ -45,6 +45,8 @@ class Cycle(msgspec.Struct, frozen=True):
     """Processes that drain."""
     at_once: bool = False
     """Add and drain at the same time."""
+    times: int = 1
+    """So many times the jobs of a repeat, for what would be over at once."""
 
 
 class Duel(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,11 +88,11 @@ def fight(lab: Lab, duel: Duel, size: Size) -> Result:
     try:
         for cycle in {duel.ours, duel.bare} - lab.warm:
             # The warm-up counts for nothing.
-            run_cycle(lab, cycle, lab.order(max(1, size.jobs // 10), **duel.how))
+            run_cycle(lab, cycle, lab.order(max(1, cycle.times * size.jobs // 10), **duel.how))
             lab.warm.add(cycle)
         for step, cycle in enumerate(_turns(duel, size.repeats), 1):
             mine = cycle is duel.ours
-            done = run_cycle(lab, cycle, lab.order(size.jobs, **duel.how))
+            done = run_cycle(lab, cycle, lab.order(cycle.times * size.jobs, **duel.how))
             (ours if mine else bare).append(done)
             _tell(duel, step, 2 * size.repeats, "ours" if mine else "bare", done)
     except (Void, SideFailed) as error:

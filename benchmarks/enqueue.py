@@ -136,11 +136,11 @@ VARIANTS = (
     # variant, ours, bare, the most that bare may cost its client in µs, jobs by, callers
     ("many", "enqueue_many", "bare_enqueue", 1.3, 1, 0),
     ("many_sync", "enqueue_many_sync", "bare_enqueue_sync", 1.3, 1, 0),
-    ("submit", "enqueue_submit", "bare_enqueue_sync", 1.3, 1, 8),
-    ("one", "enqueue_together", "bare_one", 106.0, 20, 1),
-    ("one_sync", "enqueue_one_sync", "bare_one_sync", 45.0, 20, 0),
-    ("callers_100", "enqueue_together", "bare_together", 6.0, 4, 100),
-    ("callers_10000", "enqueue_together", "bare_together", 8.0, 2, 10_000),
+    ("submit", "enqueue_submit", "bare_enqueue_sync", 1.3, 2, 8),
+    ("one", "enqueue_together", "bare_one", 106.0, 25, 1),
+    ("one_sync", "enqueue_one_sync", "bare_one_sync", 45.0, 25, 0),
+    ("callers_100", "enqueue_together", "bare_together", 6.0, 5, 100),
+    ("callers_10000", "enqueue_together", "bare_together", 8.0, 4, 10_000),
 )
 
 
@@ -148,12 +148,12 @@ def run(lab: Lab, size: Size) -> Iterator[Result]:
     """Yield a result for each way, beside the bare loop that goes the same."""
     for variant, side, base, limit_us, divisor, callers in VARIANTS:
         # That a worker can run what was added is seen in bulk.
-        drain = "" if divisor > 1 else "worker"
+        drain = "" if divisor > 2 else "worker"
         duel = Duel(
             scenario="enqueue",
             variant=variant,
             ours=Cycle(side, drain),
-            bare=Cycle(base, drain),
+            bare=Cycle(base, times=2),
             measured="enqueued",
             bare_limit_us=limit_us,
             how={"callers": callers},

@@ -6,7 +6,7 @@ have nothing to do on one queue. `claims_N`: another worker holds N jobs while t
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from functools import partial
 from time import perf_counter
@@ -117,22 +117,27 @@ SIDES = {"growth_some": some, "growth_spread": spread, "growth_idle": idle}
 
 
 def run(lab: Lab, size: Size) -> Iterator[Result]:
-    """Yield the results, those of each question beside one another."""
-    jobs = min(DRAINED, size.jobs // 2)
+    """Yield the results, those of each question beside one another; quick of the least and the most."""
+    jobs = min(DRAINED, size.jobs // (5 if size.quick else 2))
+    queues = _chosen(QUEUES, size)
     yield from _waiting(lab, size, jobs)
     yield from trials(
-        "growth", {f"queues_{many}": partial(_spread_over, lab, many, jobs) for many in QUEUES}, size.repeats
+        "growth", {f"queues_{many}": partial(_spread_over, lab, many, jobs) for many in queues}, size.repeats
     )
     yield from trials(
         "growth", {f"claims_{many}": partial(_beside_claims, lab, many, jobs) for many in CLAIMS}, size.repeats
     )
-    seconds = IDLE_S / 6 if size.quick else IDLE_S
-    yield from trials("growth", {f"idle_{many}": partial(_idle_for, lab, many, seconds) for many in IDLE}, 1)
+    idling, seconds = (IDLE[-1:], IDLE_S / 10) if size.quick else (IDLE, IDLE_S)
+    yield from trials("growth", {f"idle_{many}": partial(_idle_for, lab, many, seconds) for many in idling}, 1)
+
+
+def _chosen(sizes: Sequence[int], size: Size) -> Sequence[int]:
+    return list(dict.fromkeys((sizes[0], sizes[-1]))) if size.quick else sizes
 
 
 def _waiting(lab: Lab, size: Size, jobs: int) -> Iterator[Result]:
-    # Ten times the jobs of a repeat, or what was asked for.
-    crowds = [min(many, 10 * size.jobs) for many in WAITING]
+    # Ten times the jobs of a repeat, quick half of it, or what was asked for.
+    crowds = [min(many, (5 if size.quick else 10) * size.jobs) for many in _chosen(WAITING, size)]
     with ExitStack() as stack:
         orders = {many: stack.enter_context(lab.ordered(many)) for many in dict.fromkeys(crowds)}
         for order in orders.values():

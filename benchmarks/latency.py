@@ -174,7 +174,7 @@ SIDES = {
 
 def run(lab: Lab, size: Size) -> Iterator[Result]:
     """Yield what each rate gives, ours and bare."""
-    seconds = 3.0 if size.quick else 10.0
+    seconds = 2.0 if size.quick else 10.0
     for rate in RATES:
         yield from _at(lab, size, str(rate), rate, seconds)
     found = list(trials("latency", {"most": lambda: _once(lab, "", 0, PROBE_JOBS)}, 1))

@@ -20,7 +20,7 @@ from streamjobs import Concurrency, Rate, StreamJobs, WorkerOptions
 from streamjobs.protocol.keys import QueueKeys
 
 from .document import Result
-from .duel import QUICK, Cycle, Size, Void, run_cycle
+from .duel import Cycle, Size, Void, run_cycle
 from .jobs import KIND, QUEUE
 from .lab import Lab, SideFailed
 from .measure import Meter, Order, Sample, Spread
@@ -28,7 +28,7 @@ from .trial import medians
 from .work import CONCURRENCY, Done
 
 PER_S = 1000
-RATE_S = 20
+RATE_S, QUICK_RATE_S = 20, 10
 KEYS = 10_000
 HOG = 100_000
 OTHERS = 500
@@ -133,6 +133,8 @@ async def _fair(order: Order) -> Sample:
             await job.enqueue(number, str(number))
             await started.wait()
         sample = meter.stop(OTHERS)
+        # The worker would wait half a minute for it.
+        go_on.set()
     server.close()
     return sample
 
@@ -149,11 +151,10 @@ SIDES = {
 
 def run(lab: Lab, size: Size) -> Iterator[Result]:
     """Yield the three results."""
-    quick = size.repeats <= QUICK.repeats
     for variant, repeats, measure in (
-        ("rate_1000", 1 if quick else size.repeats, rate),
+        ("rate_1000", 1 if size.quick else size.repeats, rate),
         ("keys_10000", size.repeats, keys),
-        ("fairness", 1 if quick else size.repeats, fairness),
+        ("fairness", 1 if size.quick else size.repeats, fairness),
     ):
         try:
             yield measure(lab, Size(repeats, size.jobs))
@@ -163,14 +164,15 @@ def run(lab: Lab, size: Size) -> Iterator[Result]:
 
 def rate(lab: Lab, size: Size) -> Result:
     """Return how near two workers come to the rate together."""
-    samples = [_rate_once(lab) for _ in range(size.repeats)]
-    return medians("limits", "rate_1000", PER_S * RATE_S, samples, {
+    jobs = PER_S * (QUICK_RATE_S if size.quick else RATE_S)
+    samples = [_rate_once(lab, jobs) for _ in range(size.repeats)]
+    return medians("limits", "rate_1000", jobs, samples, {
         "of the limit": Spread.of((one.jobs_per_s / PER_S for one in samples), 4),
     })  # fmt: skip
 
 
-def _rate_once(lab: Lab) -> Sample:
-    order = lab.order(PER_S * RATE_S)
+def _rate_once(lab: Lab, jobs: int) -> Sample:
+    order = lab.order(jobs)
     try:
         lab.run("enqueue_keys", order)
         one, other = lab.run_together(*[("rate_drain", order)] * 2)
@@ -184,17 +186,18 @@ def _rate_once(lab: Lab) -> Sample:
 
 def keys(lab: Lab, size: Size) -> Result:
     """Return what a limit per key costs."""
+    jobs = max(1, size.jobs // (4 if size.quick else 1))
     limited: list[Sample] = []
     plain: list[Sample] = []
     for repeat in range(size.repeats):
         sides = [("keys_drain", limited), ("plain_drain", plain)]
         for side, samples in sides if repeat % 2 else reversed(sides):
-            done = run_cycle(lab, Cycle("enqueue_keys", side), lab.order(size.jobs)).drained
+            done = run_cycle(lab, Cycle("enqueue_keys", side), lab.order(jobs)).drained
             assert done is not None
             samples.append(done)
             print(f"limits {side} {repeat + 1}/{size.repeats}: {samples[-1].jobs_per_s:,.0f} jobs/s", file=sys.stderr)
     ratio = Spread.of((a.jobs_per_s / b.jobs_per_s for a, b in zip(limited, plain, strict=True)), 3)
-    return medians("limits", "keys_10000", size.jobs, limited, {"of the plain drain": ratio})
+    return medians("limits", "keys_10000", jobs, limited, {"of the plain drain": ratio})
 
 
 def fairness(lab: Lab, size: Size) -> Result:

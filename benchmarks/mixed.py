@@ -82,9 +82,9 @@ def run(lab: Lab, size: Size) -> Iterator[Result]:
     """Yield the results."""
     yield fight(lab, _both_ways(), size)
     for waiters in WAITERS:
-        # Two seconds of waiting each, whatever the concurrency; quick half of it.
+        # Two seconds of waiting each, whatever the concurrency; quick a quarter of it.
         least_s = waiters * 2.0 / WAIT_S
-        yield fight(lab, _io(waiters), Size(size.repeats, min(size.jobs, int(least_s) // (2 if size.quick else 1))))
+        yield fight(lab, _io(waiters), Size(size.repeats, min(size.jobs, int(least_s) // (4 if size.quick else 1))))
     yield fight(lab, _cpu(), size.part(100))
 
 

@@ -14,7 +14,7 @@ from benchmarks import drain, enqueue
 from benchmarks.duel import Cycle, Duel, Round, Size, Void, fight, judge, run_cycle
 from benchmarks.jobs import KIND, QUEUE, body
 from benchmarks.lab import Lab, SideFailed
-from benchmarks.measure import Sample, Spread
+from benchmarks.measure import Order, Sample, Spread
 from streamjobs.protocol.keys import QueueKeys
 
 pytestmark = pytest.mark.bench
@@ -185,6 +185,22 @@ def test_both_sides_run_in_turn_and_swap_their_order(lab: Lab, capsys: pytest.Ca
     told = [line.split(":")[0].split()[2:] for line in capsys.readouterr().err.splitlines()]
     turns = ["ours", "bare", "bare", "ours", "ours", "bare"]
     assert told == [[f"{n}/6", side] for n, side in enumerate(turns, 1)]
+
+
+def test_a_cycle_that_would_be_over_at_once_takes_more_jobs(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    more = Cycle("bare_enqueue", "bare_drain", times=3)
+    done: list[tuple[Cycle, int]] = []
+
+    def noted(lab: Lab, cycle: Cycle, order: Order) -> Round:
+        done.append((cycle, order.jobs))
+        return run_cycle(lab, cycle, order)
+
+    monkeypatch.setattr("benchmarks.duel.run_cycle", noted)
+    result = fight(lab, duel(BARE, more), Size(1, 500))
+
+    assert done[-2:] == [(BARE, 500), (more, 1500)]
+    assert result.jobs == 500
+    assert (result.ratio_to_bare or 0) > 0
 
 
 def rounds(*seconds: float) -> list[Round]:

@@ -48,7 +48,7 @@ def test_drain(lab: Lab) -> None:
         "dedupe": "without keys",
         "failing_once": "without failures",
     }
-    assert found["process"].jobs == 60
+    assert found["process"].jobs == 12
 
 
 def test_keys_are_added_beside_none(lab: Lab) -> None:
@@ -101,7 +101,7 @@ def test_latency_counts_from_the_call_and_both_sides_see_all_jobs(lab: Lab) -> N
         name = "ms from enqueue to start, "
         quantiles = [figure(result, name + tail) for tail in ("p50", "p99", "p99.9", "max")]
         assert 0 < quantiles[0] <= quantiles[1] <= quantiles[2] <= quantiles[3]
-    assert found["100"].jobs == 250
+    assert found["100"].jobs == 200
 
 
 def test_delayed_jobs_start_when_they_are_due(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,11 +119,10 @@ def test_growth(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth, "QUEUES", (2, 5))
     monkeypatch.setattr(growth, "CLAIMS", (0, 1000))
     monkeypatch.setattr(growth, "IDLE", (2,))
-    monkeypatch.setattr(growth, "IDLE_S", 36.0)
 
     found = standing(growth.run(lab, TINY))
 
-    assert list(found) == ["waiting_6000", "queues_2", "queues_5", "claims_0", "claims_1000", "idle_2"]
+    assert list(found) == ["waiting_3000", "queues_2", "queues_5", "claims_0", "claims_1000", "idle_2"]
     of_one = figure(found["idle_2"], "requests a minute of a worker")
     assert of_one > 0
     assert figure(found["idle_2"], "requests a minute of all") == pytest.approx(2 * of_one)
