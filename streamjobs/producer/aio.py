@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from typing import Generic, TypeVar
 
 from streamjobs.client.aio import AsyncExecutor
@@ -126,7 +127,8 @@ class AsyncProducer(Generic[H]):
             del self._tasks[lane]
 
     def _retry(self, lane: Lane, shipment: Shipment) -> Retry:
-        def retry(index: int) -> object:
-            return atalk(self._executor, self._sender.again(lane, shipment, index, retry))
+        # No closure that names itself: in such a cycle the shipment would stay until a collection.
+        return partial(self._again, lane, shipment)
 
-        return retry
+    def _again(self, lane: Lane, shipment: Shipment, index: int) -> object:
+        return atalk(self._executor, self._sender.again(lane, shipment, index, self._retry(lane, shipment)))

@@ -96,6 +96,8 @@ class Sending(msgspec.Struct, eq=False):
         ids = accepted.ids(self.jobs)
         at = 0
         for shipment in self.shipments:
+            # Not to be sent again: in a cycle the jobs of both would stay until a collection.
+            shipment.sending = None
             end = at + len(shipment.jobs)
             shipped = Shipped(ids[at:end])
             if accepted.held or accepted.full:

@@ -1,6 +1,7 @@
 """Natural batching on a server: callers share calls, in one loop, in many threads, and in both at once."""
 
 import asyncio
+import gc
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from streamjobs import StreamJobs
+from streamjobs.producer.batching import Shipment
 from tests.faults.proxy import Proxy
 from tests.producer.support import Queue, make_app
 
@@ -171,3 +173,20 @@ def test_an_odd_error_while_sending_leaves_nobody_waiting(
 
     assert app.kind("note").enqueue_sync(2).status_sync().state == "waiting"
     app.close()
+
+
+async def test_what_has_arrived_is_freed_without_a_collection(real: StreamJobs) -> None:
+    note = real.kind("note")
+    gc.collect()
+    gc.disable()
+    try:
+        await note.enqueue(1)
+        note.enqueue_sync(2)
+        await real.enqueue_many(note.call(n) for n in range(1000))
+        real.enqueue_many_sync(note.call(n) for n in range(1000))
+        with real.producer() as producer:
+            producer.submit(note.call(3)).result()
+
+        assert [one for one in gc.get_objects() if isinstance(one, Shipment)] == []
+    finally:
+        gc.enable()
