@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from streamjobs.core.retry import Exponential, Fixed, Retry
     from streamjobs.core.states import DeadReason, State
     from streamjobs.core.thresholds import Thresholds
+    from streamjobs.core.version import __version__ as __version__
     from streamjobs.dead import DeadLetters
     from streamjobs.handle import Handle
     from streamjobs.kind import Kind
@@ -116,7 +117,6 @@ __all__ = [
     "WorkerOptions",
     "current_job",
 ]
-__version__ = "0.1.0"
 
 _HOMES = {
     "app": "StreamJobs",
@@ -132,6 +132,7 @@ _HOMES = {
     "core.retry": "Exponential Fixed Retry",
     "core.states": "DeadReason State",
     "core.thresholds": "Thresholds",
+    "core.version": "__version__",
     "dead": "DeadLetters",
     "handle": "Handle",
     "kind": "Kind",

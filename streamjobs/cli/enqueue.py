@@ -37,7 +37,9 @@ _WHEN_EXPIRED = click.Choice(["dead", "drop"])
 @click.option("--expires", type=params.when, help="Not started within so long, or by this instant: never start it.")
 @click.option("--when-expired", type=_WHEN_EXPIRED, default="dead", help="What becomes of it then; default dead.")
 @click.option("--dedupe-key", metavar="KEY", help="At most one job with this key is under way.")
-@click.option("--dedupe", callback=params.dedupe, metavar="MODE", help="done, started, latest, a window (5m), or none.")
+@click.option(
+    "--dedupe", callback=params.dedupe, metavar="MODE", help="One of done, started, latest, a window (5m), none."
+)
 @click.option("--durability", metavar="LEVEL", help="Return when it is there: memory, fsync, or replicas:N.")
 @click.option("-Q", "--queue", type=params.queue, help="Another queue than the kind's.")
 @click.option("--count", type=params.numbers(1, MOST), default=1, metavar="N", help="Send the same job so many times.")

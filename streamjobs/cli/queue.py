@@ -75,16 +75,16 @@ def _each(
 
 @queue.command("limit")
 @click.argument("name", type=params.queue, metavar="QUEUE")
-@click.option("--kind", help="the limit of this kind, not that of the whole queue", metavar="KIND")
-@click.option("--key", help="for each value of this argument of the kind", metavar="ARGUMENT")
-@click.option("--rate", type=params.rate, help="how many may start, such as 100/s, 5/m, 3/10s; off for no limit")
-@click.option("--burst", type=params.numbers(1), help="how many at once after a pause", metavar="N")
-@click.option("--concurrency", type=params.places, help="how many may run at once; off for no limit", metavar="N")
-@click.option("--max-waiting", type=params.places, help="how many jobs may wait; off for any number", metavar="N")
+@click.option("--kind", help="The limit of this kind, not that of the whole queue.", metavar="KIND")
+@click.option("--key", help="For each value of this argument of the kind.", metavar="ARGUMENT")
+@click.option("--rate", type=params.rate, help="How many may start, such as 100/s, 5/m, 3/10s; off for no limit.")
+@click.option("--burst", type=params.numbers(1), help="How many at once after a pause.", metavar="N")
+@click.option("--concurrency", type=params.places, help="How many may run at once; off for no limit.", metavar="N")
+@click.option("--max-waiting", type=params.places, help="How many jobs may wait; off for any number.", metavar="N")
 @click.option(
-    "--keep-dead", type=params.keep, help="how many dead jobs are kept, or how long (30d); off for all", metavar="N"
+    "--keep-dead", type=params.keep, help="How many dead jobs are kept, or how long (30d); off for all.", metavar="N"
 )
-@click.option("--reset", is_flag=True, help="back to what the workers' code says")
+@click.option("--reset", is_flag=True, help="Back to what the workers' code says.")
 def limit(
     name: str,
     kind: str | None,

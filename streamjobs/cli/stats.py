@@ -21,17 +21,17 @@ WATCH_S = "2s"
 
 @click.command(cls=Command)
 @click.argument("queues", nargs=-1, type=params.queue, metavar="[QUEUE]...")
-@click.option("--watch", is_flag=False, flag_value=WATCH_S, metavar="[2s]", help="look again so often, until Ctrl-C")
+@click.option("--watch", is_flag=False, flag_value=WATCH_S, metavar="[2s]", help="Look again so often, until Ctrl-C.")
 @click.option(
-    "--by", type=click.Choice(["queue", "kind", "worker"]), default="queue", help="what a row is of; default queue"
+    "--by", type=click.Choice(["queue", "kind", "worker"]), default="queue", help="What a row is of; default queue."
 )
 @click.option(
     "--window",
     type=click.Choice(["1m", "5m", "1h", "24h"]),
-    help="how far back rates, failures and times go; default 1m, by kind 5m",
+    help="How far back rates, failures and times go; default 1m, by kind 5m.",
 )
 @click.option(
-    "--assert", "asserts", multiple=True, metavar="CONDITIONS", help="fail unless they hold: oldest<60s,dead=0"
+    "--assert", "asserts", multiple=True, metavar="CONDITIONS", help="Fail unless they hold: oldest<60s,dead=0."
 )
 @click.option(
     "--threshold",
@@ -39,9 +39,9 @@ WATCH_S = "2s"
     type=params.threshold,
     multiple=True,
     metavar="NAME=BOUNDS",
-    help="from when on degraded, and critical: oldest=30s/2m, dead=off",
+    help="From when on degraded, and critical: oldest=30s/2m, dead=off.",
 )
-@click.option("--prom", is_flag=True, help="print metrics in the text format of Prometheus")
+@click.option("--prom", is_flag=True, help="Print metrics in the text format of Prometheus.")
 def stats(
     queues: tuple[str, ...],
     watch: str | None,

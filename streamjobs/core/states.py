@@ -87,4 +87,3 @@ class DeadReason(StrEnum):
     UNDECODABLE = "undecodable"
     UNKNOWN_KIND = "unknown_kind"
     EXPIRED = "expired"
-    MANUAL = "manual"

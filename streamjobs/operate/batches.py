@@ -7,12 +7,11 @@ from typing import TypeVar
 import msgspec
 
 from streamjobs.operate.jobs import JobStatus
+from streamjobs.protocol.intake import MAX_BATCH_BYTES, MAX_BATCH_JOBS
 from streamjobs.protocol.keys import QueueKeys
 
 T = TypeVar("T")
 
-MOST = 500
-MOST_BYTES = 1024 * 1024
 FOREIGN = "no job leads to this row, so somebody else wrote it: purge it"
 """Why such a row cannot be replayed."""
 
@@ -48,11 +47,11 @@ def cut(things: Iterable[T], of: Callable[[T], tuple[str, int]], most: int = 0) 
     """Cut things into batches of one queue, each in order. `of` gives the queue, with its partition, and the bytes."""
     piles: dict[str, list[T]] = {}
     sizes: Counter[str] = Counter()
-    most = most or MOST
+    most = most or MAX_BATCH_JOBS
     for thing in things:
         tag, size = of(thing)
         pile = piles.setdefault(tag, [])
-        if pile and (len(pile) >= most or sizes[tag] + size > MOST_BYTES):
+        if pile and (len(pile) >= most or sizes[tag] + size > MAX_BATCH_BYTES):
             yield tag, pile
             pile = piles[tag] = []
             sizes[tag] = 0

@@ -9,11 +9,13 @@ from streamjobs.client.talk import Leniently, Talk
 from streamjobs.core.errors import Rejected, StreamJobsError
 from streamjobs.core.numbers import whole
 from streamjobs.core.server import About, Finding, Level
+from streamjobs.core.text import plural
 from streamjobs.operate.stats import live_ones
 from streamjobs.protocol import inspect, server, upkeep, views
 from streamjobs.protocol.inspect import Held
 from streamjobs.protocol.keys import EXPIRING, PARKED, RELEASED, QueueKeys, describe, types
 from streamjobs.protocol.metrics import MINUTE_MS
+from streamjobs.protocol.workers import KEEP_MS
 
 DEFAULT_LEASE_MS = 15_000
 AT_ONCE = 20
@@ -21,7 +23,6 @@ AT_ONCE = 20
 CLAIMS_MOST = 100
 DELIVERIES_MANY = 20
 """A job that was handed out more often is not getting anywhere: three starts that kill their workers end a job."""
-STALE_MS = 600_000
 LEFT_MANY = 100
 ROUNDS_MOST = 100
 """Steps of a walk over the server's keys, each over about 1000."""
@@ -175,12 +176,12 @@ def _consumers(queue: QueueFacts) -> Finding | None:
     silent_ms = max(60_000, 3 * queue.lease_ms)
     holding = [held for idle_ms, held in gone.values() if held and idle_ms > silent_ms]
     if holding:
-        what = f"queue {queue.queue}: {_count(sum(holding), 'job')} left behind by {_count(len(holding), 'worker')}"
+        what = f"queue {queue.queue}: {plural(sum(holding), 'job')} left behind by {plural(len(holding), 'worker')}"
         advice = f"start a worker, which takes over what is left (streamjobs worker -A APP -Q {queue.queue})"
         if queue.live:
             advice = "look into the logs of its live workers: they take over within lease and sweep"
         return Finding(About.CONSUMERS, Level.WARN, what, advice)
-    left = sum(1 for idle_ms, held in gone.values() if not held and idle_ms > STALE_MS)
+    left = sum(1 for idle_ms, held in gone.values() if not held and idle_ms > KEEP_MS)
     if left < LEFT_MANY:
         return None
     what = f"queue {queue.queue}: {left} consumers of workers that are gone"
@@ -203,7 +204,7 @@ def _backlog(queue: QueueFacts) -> Finding | None:
         return Finding(About.BACKLOG, Level.UNKNOWN, f"this user may not see that of queue {queue.queue}")
     if not queue.waiting:
         return None
-    what = f"queue {queue.queue}: {_count(queue.waiting, 'job')} waiting"
+    what = f"queue {queue.queue}: {plural(queue.waiting, 'job')} waiting"
     if queue.paused:
         return Finding(About.BACKLOG, Level.WARN, f"{what}, and it is paused", f"streamjobs queue resume {queue.queue}")
     if queue.quiet:
@@ -268,24 +269,20 @@ def judge_walk(found: Walk | None) -> list[Finding]:
         return [Finding(About.LEAKS, Level.UNKNOWN, "this user may not walk over the server's keys")]
     findings = []
     if found.endless:
-        what = f"{_count(len(found.endless), 'key')} that should expire and never will: {_some(found.endless)}"
+        what = f"{plural(len(found.endless), 'key')} that should expire and never will: {_some(found.endless)}"
         advice = "see who wrote them; delete them if no job needs them (DEL)"
         findings.append(Finding(About.LEAKS, Level.WARN, what, advice))
     if found.strange:
-        what = f"{_count(len(found.strange), 'key')} in this namespace that we never made: {_some(found.strange)}"
+        what = f"{plural(len(found.strange), 'key')} in this namespace that we never made: {_some(found.strange)}"
         findings.append(Finding(About.LEAKS, Level.WARN, what, "let other programs use another prefix"))
     if found.unlisted:
         what = f"missing in the list of queues, so that nobody sees them: {_some(sorted(found.unlisted))}"
         advice = "any worker of such a queue adds it; jobs that came by a plain XADD wait until then"
         findings.append(Finding(About.LEAKS, Level.WARN, what, advice))
     seen = "" if found.whole else f" (of about {ROUNDS_MOST * inspect.SCAN_COUNT:,} on the server; it has more)"
-    return findings or [Finding(About.LEAKS, Level.OK, f"none among {_count(found.keys, 'key')}{seen}")]
+    return findings or [Finding(About.LEAKS, Level.OK, f"none among {plural(found.keys, 'key')}{seen}")]
 
 
 def _some(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     return ", ".join(name if len(name) <= 100 else f"{name[:99]}…" for name in names[:NAMED]) + more
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

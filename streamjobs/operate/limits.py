@@ -152,7 +152,7 @@ class LimitStatus(msgspec.Struct, frozen=True):
 
 def current(keys: QueueKeys) -> Talk[list[LimitStatus]]:
     """Read the limits of a queue: those set at run time, and those of the code of workers that have come."""
-    overrides, code = yield [lanes.overrides(keys), lanes.stored(keys)]
+    overrides, code = yield [lanes.overrides(keys), views.table(keys.limits)]
     values = code | overrides
     bases = sorted(values)
     counts = yield [lanes.waiting(keys, base) for base in bases]
@@ -186,7 +186,7 @@ def waits_for(keys: QueueKeys, status: JobStatus) -> Talk[list[Wait]]:
     """
     if status.place != PARKED:
         return []
-    overrides, code = yield [lanes.overrides(keys), lanes.stored(keys)]
+    overrides, code = yield [lanes.overrides(keys), views.table(keys.limits)]
     local = status.id.partition(":")[2]
     found = []
     for base, value in _lanes_of(status, code | overrides):

@@ -4,7 +4,6 @@ What a page costs depends on its size and not on what the queue holds. A job tha
 read may be missed, or seen twice; one that stays where it is is seen once.
 """
 
-import re
 from collections.abc import Sequence
 from enum import StrEnum
 from heapq import merge
@@ -17,6 +16,7 @@ from streamjobs.client.talk import Leniently, Talk
 from streamjobs.core import codec, job
 from streamjobs.core.errors import InvalidOption, NotFound
 from streamjobs.core.job import FRESH, Meta
+from streamjobs.core.names import is_local_id
 from streamjobs.core.states import State
 from streamjobs.operate import jobs
 from streamjobs.operate.jobs import JobStatus, read_meta
@@ -28,8 +28,6 @@ PAGE = 100
 """Jobs in one reply; their arguments can be 256 KiB each."""
 LOOK = 10_000
 """Jobs that one listing looks at, however many it finds."""
-
-_LOCAL = re.compile(r"d?\d{1,20}-\d{1,20}\Z")
 
 
 class Live(StrEnum):
@@ -70,7 +68,7 @@ class Selection(msgspec.Struct, frozen=True):
         if self.kinds and found.kind not in self.kinds:
             return False
         # A member of the sets that is not ours has no time in its name.
-        enqueued_ms = job.enqueued_ms(found.local) if _LOCAL.match(found.local) else 0
+        enqueued_ms = job.enqueued_ms(found.local) if is_local_id(found.local) else 0
         return enqueued_ms >= self.since_ms and (not self.until_ms or enqueued_ms <= self.until_ms)
 
 
@@ -122,7 +120,7 @@ def _named(keys: QueueKeys, ids: Sequence[str], read: dict[str, pages.Entry] | N
 def _found(entry: pages.Entry) -> Found:
     meta = read_meta(entry.meta)
     # What somebody else wrote there may be no id.
-    local = meta.id if _LOCAL.match(meta.id) else entry.id
+    local = meta.id if is_local_id(meta.id) else entry.id
     return Found(entry.id, local, entry.kind, meta)
 
 

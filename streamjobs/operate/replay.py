@@ -11,11 +11,12 @@ from streamjobs.core.errors import UsageError
 from streamjobs.core.failpoints import failpoint
 from streamjobs.core.job import FRESH, Meta
 from streamjobs.core.names import split_job_id
-from streamjobs.operate.batches import FOREIGN, MOST, Done, Tell, batches, keys_of
+from streamjobs.operate.batches import FOREIGN, Done, Tell, batches, keys_of
 from streamjobs.operate.jobs import JobStatus
 from streamjobs.operate.queues import known
 from streamjobs.operate.scan import Source
 from streamjobs.protocol import letters, views
+from streamjobs.protocol.intake import MAX_BATCH_JOBS
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.protocol.letters import Promised
 
@@ -49,7 +50,7 @@ class How(msgspec.Struct, frozen=True):
     @property
     def most(self) -> int:
         """Jobs in one batch; 0 for as many as can be."""
-        return max(1, min(MOST, int(self.per_s * PACE_S))) if self.per_s else 0
+        return max(1, min(MAX_BATCH_JOBS, int(self.per_s * PACE_S))) if self.per_s else 0
 
 
 AS_IT_WAS = How()

@@ -21,11 +21,10 @@ from streamjobs.operate.replies import must, of_wrong_type, or_else
 from streamjobs.protocol import config, server, upkeep, views
 from streamjobs.protocol.calls import Command
 from streamjobs.protocol.keys import PARKED, RELEASED, QueueKeys
+from streamjobs.protocol.workers import KEEP_MS
 
 LIVE_MS = 15_000
 """A worker not seen for so long counts as gone; a live one shows itself every 5 s."""
-VANISHED_MS = 600_000
-"""So long a worker is remembered that has gone without a farewell."""
 
 
 def live_ones(workers: Mapping[str, tuple[int, str]], now_ms: int) -> dict[str, str]:
@@ -187,7 +186,7 @@ class _Replies:
             dead=self.dead,
             oldest_ready_ms=max(0, now_ms - min(ready_ms)) if ready_ms else 0,
             workers=len(live),
-            vanished=sum(LIVE_MS < ms <= VANISHED_MS for ms in silent_ms),
+            vanished=sum(LIVE_MS < ms <= KEEP_MS for ms in silent_ms),
             lease_ms=whole(self.config.get("lease_ms", "")),
             paused="paused" in self.config,
             max_waiting=config.max_waiting_in(self.config),

@@ -9,10 +9,10 @@ import msgspec
 from streamjobs.core.cron import Cron, Turn
 from streamjobs.core.job import FRESH, Meta
 from streamjobs.protocol.calls import Call, Command, Word
+from streamjobs.protocol.intake import MAX_BATCH_BYTES
 from streamjobs.protocol.keys import QueueKeys
 
 MOST_SLOTS = 100
-MOST_BYTES = 1024 * 1024
 _STANDING = re.compile(r"(\d+) (\d+) (\d+) (\d+) (\d+) (\S+) (.*)\Z")
 
 
@@ -85,7 +85,7 @@ def tick(keys: QueueKeys, cron: Cron, last_ms: int, turn: Turn, clock: str = "")
     job = cron.job
     words: list[Word] = [clock, cron.name, last_ms, cron.schedule.text, turn.passed, turn.passed_to_ms]
     words += (job.kind, job.body)
-    for due in turn.runs[: max(1, min(MOST_SLOTS, MOST_BYTES // (len(job.body) + 1)))]:
+    for due in turn.runs[: max(1, min(MOST_SLOTS, MAX_BATCH_BYTES // (len(job.body) + 1)))]:
         words += (due.slot_ms, due.at_ms, int(due.late_ms > 0), cron.meta(due))
     return Call("tick", [keys.stream, keys.cron, keys.cron_holds, keys.totals, keys.metrics], words, _ticked)
 

@@ -23,11 +23,6 @@ class Held(msgspec.Struct, frozen=True):
     deliveries: int
 
 
-def ping() -> Command[None]:
-    """Ask for nothing but an answer."""
-    return Command(["PING"], lambda raw: None)
-
-
 def setting(name: str) -> Command[str | None]:
     """Read one of the server's settings; None for one that it does not have."""
     return Command(["CONFIG", "GET", name], lambda raw: raw[1].decode("utf-8", "replace") if raw else None)

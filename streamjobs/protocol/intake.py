@@ -13,7 +13,9 @@ from streamjobs.protocol.keys import QueueKeys, queues
 DEDUPE_TTL_MS = 7 * 86_400_000
 """A dedupe key lives this long beyond its job's run_after; the server extends it while the job lives."""
 MAX_BATCH_JOBS = 500
+"""Jobs in one call, whatever it does with them, so that none holds the server for long."""
 MAX_BATCH_BYTES = 1024 * 1024
+"""Their bytes, likewise."""
 _FULL = "full:"
 
 

@@ -9,10 +9,9 @@ import msgspec
 
 from streamjobs.protocol.calls import Call, Command, Word
 from streamjobs.protocol.keys import QueueKeys
+from streamjobs.protocol.views import texts
 
 GO = "GO"
-PARKED = "PARKED"
-LOST = "LOST"
 OVERRIDE = "limit:"
 """The fields of `config` that begin so are limits set at run time."""
 
@@ -95,19 +94,9 @@ def overrides(keys: QueueKeys) -> Command[dict[str, str]]:
     return Command(["HGETALL", keys.config], _overrides)
 
 
-def _texts(raw: Sequence[bytes]) -> dict[str, str]:
-    words = [word.decode("utf-8", "replace") for word in raw]
-    return dict(zip(words[::2], words[1::2], strict=True))
-
-
 def _overrides(raw: Sequence[bytes]) -> dict[str, str]:
-    fields = _texts(raw)
+    fields = texts(raw)
     return {name.removeprefix(OVERRIDE): value for name, value in fields.items() if name.startswith(OVERRIDE)}
-
-
-def stored(keys: QueueKeys) -> Command[dict[str, str]]:
-    """Read the limits that the workers' code has, by base."""
-    return Command(["HGETALL", keys.limits], _texts)
 
 
 def waiting(keys: QueueKeys, base: str) -> Command[int]:

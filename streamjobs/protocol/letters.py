@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from streamjobs.protocol.calls import Call, Word
-from streamjobs.protocol.intake import DEDUPE_TTL_MS
+from streamjobs.protocol.intake import DEDUPE_TTL_MS, MAX_BATCH_JOBS
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.protocol.leases import KeyTable
 
@@ -164,7 +164,7 @@ class Trimmed(msgspec.Struct, frozen=True):
     """A count, `<ms>ms`, or "" for all."""
 
 
-def trim(keys: QueueKeys, most: int = 500, clock: str = "") -> Call[Trimmed]:
+def trim(keys: QueueKeys, most: int = MAX_BATCH_JOBS, clock: str = "") -> Call[Trimmed]:
     """Delete the oldest dead jobs of those that are not to be kept; at most so many."""
     named = [keys.dead, keys.dead_ids, keys.totals, keys.metrics, keys.config]
     return Call("trim", named, [clock, most], lambda raw: Trimmed(raw[0], raw[1] == 1, raw[2].decode()))

@@ -111,11 +111,12 @@ def first_due(key: str) -> Command[int]:
 
 
 def table(key: str) -> Command[dict[str, str]]:
-    """Read a small hash: the totals, or the configuration of a queue."""
-    return Command(["HGETALL", key], _texts)
+    """Read a small hash: the totals, the configuration, or the limits of a queue."""
+    return Command(["HGETALL", key], texts)
 
 
-def _texts(raw: Sequence[bytes]) -> dict[str, str]:
+def texts(raw: Sequence[bytes]) -> dict[str, str]:
+    """Return the fields of a hash as text, whoever wrote them."""
     words = [word.decode("utf-8", "replace") for word in raw]
     return dict(zip(words[::2], words[1::2], strict=True))
 

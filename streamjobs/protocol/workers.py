@@ -8,7 +8,7 @@ from streamjobs.protocol.calls import Call, Command, Word
 from streamjobs.protocol.keys import worker
 
 KEEP_MS = 600_000
-"""What a worker has told is kept for so long: after its death it helps to know what it did."""
+"""A worker that has gone without a farewell is remembered for so long, with what it has told."""
 MOST_JOBS = 20
 MOST_QUEUES = 50
 RUN, QUIET, STOP = "run", "quiet", "stop"

@@ -9,12 +9,12 @@ from time import monotonic
 from streamjobs.client.sync import SyncExecutor
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.protocol import leases
+from streamjobs.protocol.intake import MAX_BATCH_JOBS
 from streamjobs.worker.execution import Execution, WorkerQueue
 from streamjobs.worker.station import Station
 
 log = logging.getLogger("streamjobs.worker")
 
-MOST = 500
 LAST_ROUND_S = 0.2
 BLOCKED_S = 0.5
 """An event loop that has not moved for this long is named in a warning."""
@@ -76,8 +76,8 @@ class LeaseKeeper:
         third = queue.lease_ms / 3000
         held = list(queue.held.values())
         due = [one for one in held if now - one.claim.claimed_at > third and not self._overdue(one, now)]
-        for at in range(0, len(due), MOST):
-            self._renew(queue, due[at : at + MOST])
+        for at in range(0, len(due), MAX_BATCH_JOBS):
+            self._renew(queue, due[at : at + MAX_BATCH_JOBS])
         for one in held:
             # By the local clock, which goes on while the server cannot be reached.
             if monotonic() - one.claim.claimed_at > queue.lease_ms / 1000:

@@ -6,13 +6,12 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import cache
 from heapq import nsmallest
-from importlib.metadata import PackageNotFoundError, version
 from time import monotonic
 
 from streamjobs.core.errors import Rejected
 from streamjobs.core.memory import rss_bytes
+from streamjobs.core.version import __version__
 from streamjobs.protocol import workers
 from streamjobs.protocol.workers import MOST_JOBS, MOST_QUEUES, QUIET, RUN, STOP, Note, Running
 from streamjobs.worker.run import Runner
@@ -105,7 +104,7 @@ class Reporter:
             host=socket.gethostname(),
             pid=os.getpid(),
             supervisor=self._supervisor,
-            version=_version(),
+            version=__version__,
             started_ms=self._started_ms,
             at_ms=now_ms,
             state=self._state(),
@@ -135,12 +134,3 @@ async def reporting(reporter: Reporter, station: Station) -> "AsyncIterator[asyn
     finally:
         await end([task])
         await last_call(reporter.close())
-
-
-@cache
-def _version() -> str:
-    """Return the version of this package; "" where it is not installed."""
-    try:
-        return version("streamjobs")
-    except PackageNotFoundError:
-        return ""

@@ -14,6 +14,7 @@ from streamjobs.core.failpoints import failpoint
 from streamjobs.core.job import Bury, Cancel, Complete, Decision, Release, Retry, Snooze
 from streamjobs.protocol import lanes, leases, settle
 from streamjobs.protocol.calls import Call
+from streamjobs.protocol.intake import MAX_BATCH_JOBS
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker import endings
 from streamjobs.worker.execution import Execution, WorkerQueue
@@ -25,8 +26,6 @@ from streamjobs.worker.times import Ended, Times, ended
 log = logging.getLogger("streamjobs.worker")
 
 
-MOST = 500
-"""Claims in one call, so that none holds the server for long."""
 _OUTCOMES = {"retry": "retried", "snooze": "snoozed", "bury": "dead", "cancel": "cancelled", "release": "released"}
 """By move."""
 
@@ -168,7 +167,7 @@ class Settler:
 
     def _pile(self, queue: WorkerQueue) -> Pile:
         pile = self._open.get(queue)
-        if pile is None or pile.size >= MOST:
+        if pile is None or pile.size >= MAX_BATCH_JOBS:
             pile = self._open[queue] = Pile(queue)
             self._piles.append(pile)
         pile.size += 1

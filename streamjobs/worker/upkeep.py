@@ -12,8 +12,9 @@ from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.limits import Bound, keep_dead_text, kind_of
 from streamjobs.core.registry import Handler
 from streamjobs.core.thresholds import Thresholds
-from streamjobs.protocol import config, intake, lanes, leases, letters, secrets, upkeep
+from streamjobs.protocol import config, intake, lanes, leases, letters, secrets, upkeep, views
 from streamjobs.protocol.calls import Command
+from streamjobs.protocol.workers import KEEP_MS
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.station import Station
 
@@ -24,8 +25,6 @@ TRIM_STEPS = 20
 """Calls in one round, of 500 dead jobs each."""
 TRIM_AGAIN_S = 1.0
 """Where there are more to delete than one round does, so that others come between."""
-GONE_AFTER_MS = 600_000
-"""A live worker shows itself every few seconds."""
 
 
 class Upkeep:
@@ -95,7 +94,7 @@ class Upkeep:
     async def _drop_limits(self, queue: WorkerQueue) -> None:
         """Forget limits of our kinds that the code has no more: who waits for them goes on when they are looked at."""
         values = {base for handler in self._handlers.values() for base in queue.plan(handler).values}
-        stored = await self._executor.run(lanes.stored(queue.keys))
+        stored = await self._executor.run(views.table(queue.keys.limits))
         gone = [base for base in stored if base not in values and kind_of(base) in self._handlers]
         if gone:
             await self._executor.run(lanes.forget(queue.keys, gone))
@@ -105,8 +104,8 @@ class Upkeep:
         seen, consumers = await self._executor.run_all(requests)
         gone = set()
         if isinstance(seen, dict):
-            gone |= {name for name, (at_ms, _) in seen.items() if at_ms < self._clock.now_ms() - GONE_AFTER_MS}
+            gone |= {name for name, (at_ms, _) in seen.items() if at_ms < self._clock.now_ms() - KEEP_MS}
         if not isinstance(consumers, StreamJobsError):
-            gone |= {name for name, (idle_ms, _) in consumers.items() if idle_ms > GONE_AFTER_MS}
+            gone |= {name for name, (idle_ms, _) in consumers.items() if idle_ms > KEEP_MS}
         if gone:
             await self._executor.run(leases.retire(queue.keys, sorted(gone)))

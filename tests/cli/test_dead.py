@@ -276,7 +276,7 @@ def test_case_J4_a_killed_replay_leaves_each_job_in_one_place(died: Line, name: 
 
 def test_many_are_replayed_in_bounded_batches(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "PAGE", 7)
-    monkeypatch.setattr(batches, "MOST", 10)
+    monkeypatch.setattr(batches, "MAX_BATCH_JOBS", 10)
     line("enqueue", "tests.fail", "--count", "64")
     line.work()
 

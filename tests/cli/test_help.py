@@ -80,6 +80,14 @@ def test_help_says_something_of_each_option(words: tuple[str, ...]) -> None:
     assert not [line for line in listed if line.startswith("  [")]
 
 
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_help_of_options_is_written_alike(words: tuple[str, ...]) -> None:
+    *_, context = contexts(words)
+    helps = [one.help or "" for one in context.command.get_params(context) if isinstance(one, click.Option)]
+
+    assert not [text for text in helps if text[:1].islower() or not text.endswith(".")]
+
+
 def test_help_ends_with_examples_that_can_be_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("before.json", "after.json", "jobs.ndjson", "dead.ndjson"):

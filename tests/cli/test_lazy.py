@@ -24,7 +24,7 @@ def sources() -> dict[str, str]:
 def test_each_name_comes_from_where_type_checkers_look() -> None:
     for name, module in sources().items():
         assert getattr(streamjobs, name) is getattr(sys.modules[module], name), name
-    assert sources().keys() == set(streamjobs.__all__)
+    assert sources().keys() == {*streamjobs.__all__, "__version__"}
 
 
 def test_unknown_names_are_refused() -> None:

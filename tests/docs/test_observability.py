@@ -219,7 +219,8 @@ def test_the_unit_runs_what_there_is_and_waits_for_its_end() -> None:
     assert options["processes"] == 4
     assert seconds(service["TimeoutStopSec"]) > options["grace"] + 5
     assert service["KillMode"] == "mixed"
-    assert service["RestartPreventExitStatus"].split() == ["2", "5"]
+    assert service["Restart"] == "on-failure"
+    assert service["RestartPreventExitStatus"].split() == ["2", "5", "130", "143"]
 
 
 @contextmanager

@@ -148,6 +148,11 @@ def test_readme_is_short() -> None:
     assert README.read_text("utf-8").count("\n") <= 150
 
 
+def test_readme_links_every_page() -> None:
+    text = README.read_text("utf-8")
+    assert [path.name for path in sorted((ROOT / "docs").glob("*.md")) if f"(docs/{path.name})" not in text] == []
+
+
 DOCUMENTS = [README, *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
 PYTHON = [(path, block) for path in DOCUMENTS if path.exists() for block in blocks(path) if block.language == "python"]
 

@@ -246,7 +246,7 @@ OWNER = settle.Ending(b"5-0", 2, "d4-0", "key", 1000, b"{}")
             [("d4-0", "5-0", 2, "LOST", 70), ("d4-0", "5-0", 2, "OK", 70)],
         ),
         (
-            settle.bury(KEYS, "me", [("a", {"dead.manual": 1}, [settle.Death(OWNER, "manual", "no", 1, b"[]")])]),
+            settle.bury(KEYS, "me", [("a", {"dead.permanent": 1}, [settle.Death(OWNER, "permanent", "no", 1, b"[]")])]),
             OutcomeUnknown("no reply came"),
             [("d4-0", "5-0", 2, "UNSURE", 0)],
         ),

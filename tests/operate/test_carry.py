@@ -98,7 +98,7 @@ def test_what_is_alive_by_then_is_left_alone_and_named(store: Store) -> None:
 
 
 def test_several_queues_in_bounded_batches(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "MOST", 2)
+    monkeypatch.setattr(batches, "MAX_BATCH_JOBS", 2)
     store.make_group()
     other = sibling(store, "other")
     lines = []

@@ -53,7 +53,7 @@ def test_an_error_without_a_type_is_grouped_by_its_text(store: Store, error: str
 
 
 def test_purge_takes_what_was_read_and_no_more(died: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "MOST", 2)
+    monkeypatch.setattr(batches, "MAX_BATCH_JOBS", 2)
     told: list[int] = []
 
     source = Scan([died.keys], Selection(kinds=("mail",)))

@@ -53,7 +53,7 @@ def trip() -> None:
 
 
 def test_replay_takes_what_was_read_and_no_more(died: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "MOST", 2)
+    monkeypatch.setattr(batches, "MAX_BATCH_JOBS", 2)
     told: list[int] = []
 
     source = Scan([died.keys], Selection(kinds=("mail",)))
@@ -257,7 +257,7 @@ def test_case_J4_interrupted_anywhere_and_done_again_each_job_begins_once(
     died: Store, there: Store, failpoint: Arm, monkeypatch: pytest.MonkeyPatch, point: str, again: How
 ) -> None:
     """However it is done again: what was begun comes to its end where it was promised to."""
-    monkeypatch.setattr(batches, "MOST", 4)
+    monkeypatch.setattr(batches, "MAX_BATCH_JOBS", 4)
     died.run(intake.announce(died.keys.namespace, ["elsewhere"]))
     elsewhere = sibling(died, "elsewhere")
     before = sorted(one.id for one in all_of(died))

@@ -291,7 +291,7 @@ def dead_letters() -> Iterator[Step]:
 
 
 def restores() -> Iterator[Step]:
-    fields = {b"kind": b"mail", b"body": b"{}", b"meta": b"", b"reason": b"manual", b"error": b"", b"attempts": b"0"}
+    fields = {b"kind": b"mail", b"body": b"{}", b"meta": b"", b"reason": b"permanent", b"error": b"", b"attempts": b"0"}
     restored = [letters.Restore("3000000000000-1", fields | {b"history": b"[]", b"died_at": b"3000000000001"})]
     yield "an operator imports a dead job", letters.restore(KEYS, restored, clock())
     yield "and again", letters.restore(KEYS, restored, clock())

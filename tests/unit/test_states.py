@@ -42,5 +42,5 @@ def test_every_state_that_is_written_can_be_reached() -> None:
 
 def test_reasons_are_those_of_the_documentation() -> None:
     assert [str(reason) for reason in DeadReason] == [
-        "exhausted", "permanent", "crash_limit", "undecodable", "unknown_kind", "expired", "manual",
+        "exhausted", "permanent", "crash_limit", "undecodable", "unknown_kind", "expired",
     ]  # fmt: skip

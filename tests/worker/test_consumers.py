@@ -70,7 +70,7 @@ async def test_case_A14_two_hundred_workers_that_died_are_forgotten_and_nothing_
     holders, claims = {row[1] for row in queue.pending()}, {row[0] for row in queue.pending()}
     assert (len(known(queue)), len(claims)) == (CROWDS * CROWD, HELD)
 
-    monkeypatch.setattr(upkeep, "GONE_AFTER_MS", 500)
+    monkeypatch.setattr(upkeep, "KEEP_MS", 500)
     monkeypatch.setattr(upkeep, "EVERY_S", 0.1)
     async with real.worker(options=FAST, block=0.1, sweep=0.1):
         await until(lambda: len(known(queue)) <= len(holders) + LIVE_AND_A_FEW)
