@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 from streamjobs.client.talk import atalk
+from streamjobs.core.errors import Rejected
 from streamjobs.core.server import Level
 from streamjobs.core.subscription import Subscription, weight_of
 from streamjobs.protocol import views
@@ -30,7 +31,7 @@ class Discovery:
         self._patterns = patterns
         self._join = join
         self._strange: set[str] = set()
-        """Queues of later versions, which are left to those."""
+        """Queues of later versions, which are left to those, and such as the server refuses."""
         self.found: Callable[[], Awaitable[None]] | None = None
         """Called when there are more queues than before."""
 
@@ -52,15 +53,24 @@ class Discovery:
             keys = QueueKeys(station.namespace, name)
             if weight and await self._understands(keys):
                 queue = WorkerQueue(keys, station.options.ms("lease"), weight=weight)
-                await self._join(queue)
-                station.queues.append(queue)
+                try:
+                    await self._join(queue)
+                except Rejected as error:
+                    # Nobody named it: what is wrong with one must not end the work on all others.
+                    self._leave(name, f"queue {name}: {error}")
+                else:
+                    station.queues.append(queue)
         return len(station.queues) > before
 
     async def _understands(self, keys: QueueKeys) -> bool:
         finding = await atalk(self._station.executor, understood([keys]))
         if finding.level is not Level.FAIL:
             return True
-        if keys.queue not in self._strange:
-            self._strange.add(keys.queue)
-            log.warning("not served: %s", finding)
+        self._leave(keys.queue, finding)
         return False
+
+    def _leave(self, queue: str, why: object) -> None:
+        """Say once why a queue is not served; it is looked at again each time."""
+        if queue not in self._strange:
+            self._strange.add(queue)
+            log.warning("not served: %s", why)

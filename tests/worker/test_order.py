@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamjobs import StreamJobs, WorkerOptions
-from streamjobs.protocol.keys import QueueKeys
+from streamjobs.protocol.keys import QueueKeys, queues
 from streamjobs.worker import order
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.order import Order, Shares, Strict
-from tests.worker.support import FAST, Flag, drain
+from tests.worker.support import FAST, Flag, Queue, drain, messages
 
 
 def queue(name: str, weight: int = 1) -> WorkerQueue:
@@ -166,6 +166,34 @@ async def test_a_pattern_that_fits_nothing_yet_waits(real: StreamJobs, monkeypat
     async with real.worker(["lat*"], WorkerOptions()):
         await note.enqueue()
         await ran.wait()
+
+
+async def test_a_queue_that_the_server_refuses_is_passed_over_by_a_pattern(
+    real: StreamJobs, queue: Queue, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamjobs.worker.discovery.EVERY_S", 0.05)
+    names, broken = queues(queue.keys.namespace), QueueKeys(queue.keys.namespace, "q-broken")
+    ran = {name: Flag() for name in ("q-a", "q-late", "q-next")}
+
+    @real.job
+    async def note(name: str) -> None:
+        ran[name].raise_()
+
+    await note.options(queue="q-a").enqueue("q-a")
+    async with real.worker(["q-*"], FAST):
+        await ran["q-a"].wait()
+        queue.command("SET", broken.stream, "not a stream")
+        queue.command("SADD", names, "q-broken")
+        await note.options(queue="q-late").enqueue("q-late")
+        await ran["q-late"].wait()
+    async with real.worker(["q-*"], FAST):
+        await note.options(queue="q-next").enqueue("q-next")
+        await ran["q-next"].wait()
+
+    first, second = messages(caplog)
+    assert first == second
+    assert first.startswith("not served: queue q-broken: ")
+    assert "WRONGTYPE" in first
 
 
 async def test_a_burst_on_a_pattern_that_fits_nothing_ends(real: StreamJobs) -> None:
