@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.talk import atalk
@@ -17,6 +17,8 @@ from streamjobs.producer.sending import Retry, Sender
 from streamjobs.producer.spans import SendSpan
 
 H = TypeVar("H")
+
+UnderWay: TypeAlias = deque[tuple[Lane, Shipment, asyncio.Task[None]]]
 
 AHEAD = 2
 """Shipments of a bulk under way at once: one is encoded while the other is at the server."""
@@ -67,30 +69,36 @@ class AsyncProducer(Generic[H]):
 
     async def _enqueue_many(self, jobs: Iterable[Job]) -> list[H | StreamJobsError]:
         cargo = Cargo(self._sender, jobs)
-        under_way: deque[tuple[Lane, Shipment, asyncio.Task[None]]] = deque()
+        under_way: UnderWay = deque()
         try:
-            for lane, shipment in cargo.shipments():
-                under_way.append((lane, shipment, asyncio.ensure_future(self._ship(lane, shipment))))
-                # The sender gets its turn here, so that the server works while the next part is encoded.
-                await asyncio.sleep(0)
-                if len(under_way) > AHEAD:
-                    await self._unload(cargo, *under_way.popleft())
-        except asyncio.CancelledError:
-            # Who cancels does not wait for answers either.
-            shippings = [shipping for *_, shipping in under_way]
-            under_way.clear()
-            for shipping in shippings:
-                shipping.cancel()
-            await asyncio.gather(*shippings, return_exceptions=True)
-            raise
+            try:
+                await self._load(cargo, under_way)
+            except Exception:
+                # What its iterable gave before it failed is sent all the same.
+                await self._unload(cargo, under_way)
+                raise
+            await self._unload(cargo, under_way)
         finally:
-            while under_way:
-                await self._unload(cargo, *under_way.popleft())
+            # Who cancels does not wait for answers, and what waits for room must not go in later.
+            for *_, shipping in under_way:
+                shipping.cancel()
+            await asyncio.gather(*(shipping for *_, shipping in under_way), return_exceptions=True)
         return cargo.results
 
-    async def _unload(self, cargo: Cargo[H], lane: Lane, shipment: Shipment, shipping: asyncio.Task[None]) -> None:
-        await shipping
-        cargo.unload(lane, shipment, self._retry(lane, shipment))
+    async def _load(self, cargo: Cargo[H], under_way: UnderWay) -> None:
+        for lane, shipment in cargo.shipments():
+            under_way.append((lane, shipment, asyncio.ensure_future(self._ship(lane, shipment))))
+            # The sender gets its turn here, so that the server works while the next part is encoded.
+            await asyncio.sleep(0)
+            await self._unload(cargo, under_way, AHEAD)
+
+    async def _unload(self, cargo: Cargo[H], under_way: UnderWay, ahead: int = 0) -> None:
+        """Wait until no more than so many shipments are under way; they end in their order."""
+        while len(under_way) > ahead:
+            lane, shipment, shipping = under_way[0]
+            await shipping
+            under_way.popleft()
+            cargo.unload(lane, shipment, self._retry(lane, shipment))
 
     async def _ship(self, lane: Lane, shipment: Shipment) -> None:
         await self._hand_over(lane, shipment)

@@ -10,7 +10,7 @@ import pytest
 
 from streamjobs import Handle, InvalidOption, OutcomeUnknown, QueueFull, StreamJobs
 from tests.faults.proxy import Act, Proxy, Rule
-from tests.producer.support import AsyncCaller, Caller, MakeCaller, Queue, make_app
+from tests.producer.support import SOON_S, AsyncCaller, Caller, MakeCaller, Queue, make_app
 
 
 @pytest.fixture(params=[Caller, AsyncCaller], ids=["sync", "aio"])
@@ -111,6 +111,31 @@ def test_who_waits_gets_in_when_there_is_room(callers: MakeCaller, url: str, que
     gone += queue.waiting()
     assert [one.id for one in results] == [f"q:{one}" for one in gone]
     assert len(set(gone)) == 7
+
+
+async def test_a_bulk_cancelled_while_it_waits_for_room_sends_nothing_more(
+    app: StreamJobs, queue: Queue, failpoint: Any
+) -> None:
+    app.queue("q", max_waiting=1, when_full="wait")
+    note = app.kind("note")
+    first = await note.enqueue(0)
+    refused = asyncio.Semaphore(0)
+    failpoint("producer.after_reply", refused.release)
+    before = asyncio.all_tasks()
+    bulk = asyncio.create_task(app.enqueue_many(note.call(n) for n in range(1, 601)))
+    async with asyncio.timeout(SOON_S):
+        for _ in range(2):
+            await refused.acquire()
+
+    bulk.cancel()
+    await asyncio.gather(bulk, return_exceptions=True)
+
+    shipping = {one for one in asyncio.all_tasks() - before if one.get_name() != "streamjobs-send"}
+    assert bulk.cancelled()
+    assert not shipping
+    make_room(queue, 1)
+    last = await note.enqueue(601)
+    assert queue.waiting() == [last.id.removeprefix("q:")] != [first.id.removeprefix("q:")]
 
 
 async def test_who_waits_does_not_keep_others_waiting(app: StreamJobs, queue: Queue) -> None:
