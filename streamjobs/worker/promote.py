@@ -58,6 +58,15 @@ class Promoter:
         """End the sleep on the server; say whether that worked, or nobody was asleep."""
         return self._listening is None or await self._sleeper.unblock(via=self._station.executor)
 
+    async def look_around(self) -> None:
+        """Attend to queues that have come: a sleep on the server hears only the bells of those that were there."""
+        if not await self.wake():
+            # What rings while it is broken off is lost: as if each had rung.
+            await self.close()
+            self._hear(*self._station.queues)
+        self._changed.set()
+        await self._fetcher.nudge()
+
     async def close(self) -> None:
         """Listen no more."""
         if (listening := self._listening) is not None:
@@ -131,8 +140,12 @@ class Promoter:
             return
         self._listening = None
         bell = listening.result()
-        for queue in self._station.queues:
-            if queue.keys.bell == bell:
-                self._heard.add(queue)
-                queue.rung = True
-                await self._fetcher.nudge()
+        if rung := [queue for queue in self._station.queues if queue.keys.bell == bell]:
+            self._hear(*rung)
+            await self._fetcher.nudge()
+
+    def _hear(self, *queues: WorkerQueue) -> None:
+        """Take note that the bells of these queues have rung."""
+        self._heard.update(queues)
+        for queue in queues:
+            queue.rung = True

@@ -263,7 +263,7 @@ class Worker:
         services: list[Service] = [Deadlines(station, runner, starter), self._watchdog, settler.times]
         if options.burst:
             services.append(Burst(station, fetcher, starter, settler, self.stop))
-        tasks = [self._spawn(service) for service in services + self._upkeep(fetcher)]
+        tasks = [self._spawn(service) for service in services + self._upkeep(fetcher, promoter)]
         # Only who shows itself to its queues, as promoters do, can be found.
         told = [await stack.enter_async_context(self._reporting(runner, settler))] if promoter else []
         fetching = self._spawn(fetcher)
@@ -293,11 +293,11 @@ class Worker:
                 raise error
         return clean
 
-    def _upkeep(self, fetcher: Fetcher) -> list[Service]:
+    def _upkeep(self, fetcher: Fetcher, promoter: Promoter | None) -> list[Service]:
         """Return the services that have nothing to do with single claims."""
         services: list[Service] = [Upkeep(self._station, self._handlers, self._bounds, self._thresholds)]
         if self._patterns:
-            self._joiner.discovery.found = fetcher.nudge
+            self._joiner.discovery.found = promoter.look_around if promoter else fetcher.nudge
             services.append(self._joiner.discovery)
         if self._crons:
             scheduler = Scheduler(self._station, self._crons)

@@ -12,7 +12,7 @@ from streamjobs.protocol.keys import QueueKeys, queues
 from streamjobs.worker import order
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.order import Order, Shares, Strict
-from tests.worker.support import FAST, Flag, Queue, drain, messages
+from tests.worker.support import FAST, WITHIN_S, Flag, Queue, drain, messages
 
 
 def queue(name: str, weight: int = 1) -> WorkerQueue:
@@ -153,6 +153,27 @@ async def test_a_pattern_finds_the_queues_that_are_there_and_those_that_come(
         await ran["mail-b"].wait()
 
     assert ran["web"].count == 0
+
+
+async def test_the_bell_of_a_queue_that_comes_is_heard_at_once(
+    app: StreamJobs, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streamjobs.worker.discovery.EVERY_S", 0.05)
+    # Only a bell ends a sleep in time.
+    monkeypatch.setattr("streamjobs.worker.promote.LONGEST_S", 10 * WITHIN_S)
+    ran = Flag()
+
+    @app.job
+    async def note() -> None:
+        ran.raise_()
+
+    await note.options(queue="q-a").enqueue()
+    async with app.worker(["q-*"], FAST):
+        await ran.wait()
+        await note.options(queue="q-b").enqueue()
+        await ran.wait(2)
+        await note.options(queue="q-b", delay=0.3).enqueue()
+        await ran.wait(3)
 
 
 async def test_a_pattern_that_fits_nothing_yet_waits(real: StreamJobs, monkeypatch: pytest.MonkeyPatch) -> None:
