@@ -73,6 +73,8 @@ class WorkerQueue:
             held.claim.unstarted += claim.deliveries - held.claim.deliveries
             held.claim.deliveries = claim.deliveries
             held.claim.claimed_at = claim.claimed_at
+            if held.settling:
+                held.again = claim
             return None
         held = self.held[claim.entry] = Execution(claim, self, None, claim.claimed_at)
         return held
@@ -137,6 +139,8 @@ class Execution(msgspec.Struct, eq=False):
     ending: Ending = Ending.NONE
     settling: bool = False
     """A decision is being written: what the server says of its lease no longer matters."""
+    again: Claim | None = None
+    """A later claim of the same entry that came meanwhile: what is being written does not end it."""
     marked: bool = False
     """Whether `suspect` recorded this start."""
     abandoned: bool = False

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any, assert_never
 
@@ -245,9 +245,23 @@ class Settler:
         self.lost += len(lost)
         # After a repetition, "lost" may be this worker's own first try.
         for index in () if repeated else lost:
-            job = one.executions[index].job_id
-            log.warning("%s of job %s came too late: another worker holds or has ended it", one.call.script, job)
+            if one.executions[index].again is None:
+                job = one.executions[index].job_id
+                log.warning("%s of job %s came too late: another worker holds or has ended it", one.call.script, job)
         one.queue.drop(*one.executions)
+        if one.call.script == "release":
+            self._return(one.executions)
+        elif one.call.script != "complete":
+            # A success ends a job whoever holds it; any other move that came through has ended it too.
+            self._return([one.executions[index] for index in lost])
+
+    def _return(self, executions: Sequence[Execution]) -> None:
+        """Give back what this worker has claimed again while it wrote of the earlier claim: nobody else knows of it,
+        and it would lie here for a lease.
+        """
+        for execution in executions:
+            if execution.again and (again := execution.queue.add(execution.again)):
+                self.release(again)
 
     def _calls(self, pile: Pile) -> Iterable[Written]:
         keys = pile.queue.keys
