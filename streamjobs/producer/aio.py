@@ -1,6 +1,7 @@
 """The producer for asyncio: concurrent callers share calls, without a timer and without tuning."""
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Iterable
 from functools import partial
@@ -22,6 +23,8 @@ UnderWay: TypeAlias = deque[tuple[Lane, Shipment, asyncio.Task[None]]]
 
 AHEAD = 2
 """Shipments of a bulk under way at once: one is encoded while the other is at the server."""
+
+_log = logging.getLogger("streamjobs.producer")
 
 
 class AsyncProducer(Generic[H]):
@@ -131,6 +134,12 @@ class AsyncProducer(Generic[H]):
     async def _send(self, lane: Lane) -> None:
         try:
             await atalk(self._executor, self._sender.send_waiting(lane))
+        except BaseException as error:
+            # Whatever it is, nobody may be left waiting.
+            lane.give_up(error)
+            if not isinstance(error, Exception):
+                raise
+            _log.exception("sending to %s failed", lane.keys.queue)
         finally:
             del self._tasks[lane]
 

@@ -181,7 +181,12 @@ class Lane:
                 in_vain = self._no_room(shipment) if self._trouble is None else None
                 shipment.settle(in_vain or self._not_sent())
             self._waiting.popleft()
-        return self._sending(shipments, jobs, now) if jobs else None
+        try:
+            return self._sending(shipments, jobs, now) if jobs else None
+        except BaseException:
+            # Else nobody knew of them any more.
+            self._waiting.extendleft(reversed(shipments))
+            raise
 
     def _sending(self, shipments: list[Shipment], jobs: list[Job], now: float) -> Sending:
         self._number += 1
@@ -203,6 +208,13 @@ class Lane:
                 self._waiting.appendleft(shipment)
             else:
                 shipment.settle(self._not_sent())
+
+    def give_up(self, error: BaseException) -> None:
+        """Tell those who wait that nothing of theirs was sent, since this came in between."""
+        waiting, self._waiting = self._waiting, deque()
+        for shipment in waiting:
+            if shipment.outcome is None and not shipment.abandoned:
+                shipment.settle(NotSent(f"not sent to {self.keys.queue}, nothing was enqueued: {error!r}"))
 
     def _no_room(self, shipment: Shipment) -> Shipped | None:
         """Return what came of a shipment whose time has passed where there was no room: for itself, or for those

@@ -68,6 +68,8 @@ class Sender(Generic[H]):
         answer_s = min(ANSWER_S, timeout_s)
         self._confirm_s = max(answer_s / 2, answer_s - SLACK_S)
         self._random = Random()
+        # A process may later have no file left to open, and its jobs must go all the same.
+        intake.load_scripts()
         self.after_fork()
         watch(self)
 

@@ -1,18 +1,21 @@
 """Natural batching on a server: callers share calls, in one loop, in many threads, and in both at once."""
 
 import asyncio
+import errno
 import gc
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streamjobs import StreamJobs
+from streamjobs import NotSent, OutcomeUnknown, StreamJobs
 from streamjobs.producer.batching import Shipment
+from streamjobs.protocol import scripts
 from tests.faults.proxy import Proxy
-from tests.producer.support import Queue, make_app
+from tests.producer.support import SOON_S, Queue, make_app
 
 
 @pytest.fixture
@@ -190,3 +193,43 @@ async def test_what_has_arrived_is_freed_without_a_collection(real: StreamJobs) 
         assert [one for one in gc.get_objects() if isinstance(one, Shipment)] == []
     finally:
         gc.enable()
+
+
+async def test_an_odd_error_while_sending_leaves_no_task_waiting(
+    real: StreamJobs, queue: Queue, failpoint: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it came in the middle of may be there; what waited behind that is not, and the next go on."""
+    note = real.kind("note")
+
+    def raise_once() -> None:
+        failpoint("producer.before_send", None)
+        raise ZeroDivisionError("unforeseen")
+
+    failpoint("producer.before_send", raise_once)
+    async with asyncio.timeout(SOON_S):
+        results = await real.enqueue_many(note.call(n) for n in range(600))
+
+    assert [type(one) for one in results] == [OutcomeUnknown] * 500 + [NotSent] * 100
+    assert "unforeseen" in str(results[-1])
+    assert [record.getMessage() for record in caplog.records] == ["sending to q failed"]
+    assert (await note.enqueue(600)).id == f"q:{queue.waiting()[0]}"
+    assert len(queue.waiting()) == 1
+
+
+async def test_the_first_job_is_sent_by_a_process_that_can_open_no_more_files(
+    url: str, namespace: str, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_text(*_: Any) -> str:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    scripts.load.cache_clear()
+    app = make_app(url, namespace)
+    note = app.kind("note")
+    monkeypatch.setattr(Path, "read_text", read_text)
+
+    async with asyncio.timeout(SOON_S):
+        await note.enqueue(1)
+        await note.options(delay=3600).enqueue(2)
+
+    assert (len(queue.waiting()), len(queue.scheduled())) == (1, 1)
+    await app.aclose()

@@ -11,7 +11,7 @@ from streamjobs.core.errors import (
     Unavailable,
     UsageError,
 )
-from streamjobs.core.job import Job
+from streamjobs.core.job import Job, Meta
 from streamjobs.producer.batching import EXACT_FOR_S, Lane, Sending, Shipment, Shipped
 from streamjobs.protocol import intake
 from streamjobs.protocol.intake import MAX_BATCH_BYTES, MAX_BATCH_JOBS, Accepted, Batch, BatchRefused
@@ -335,3 +335,16 @@ def test_who_had_no_try_behind_others_that_found_no_room_is_refused_likewise(lan
     put(lane, late := shipment())
     assert lane.next_batch(DEADLINE) is None
     assert isinstance(late.outcome, NotSent), "room was found since"
+
+
+def test_what_cannot_be_made_a_batch_is_not_forgotten(lane: Lane) -> None:
+    odd: Any = {"trace": object()}
+    first, second = shipment(), Shipment([Job("mail", b"x", "mail", meta=Meta(headers=odd))], DEADLINE)
+    put(lane, first, second)
+
+    with pytest.raises(NotImplementedError) as caught:
+        lane.next_batch(NOW)
+    lane.give_up(caught.value)
+
+    assert [type(one.outcome) for one in (first, second)] == [NotSent] * 2
+    assert lane.next_batch(NOW) is None
