@@ -129,11 +129,21 @@ def find(namespace: str, now_ms: int, name: str, queue: str | None = None) -> Ta
 def run_now(status: CronStatus) -> Call[str]:
     """Enqueue the job of a cron, beside its slots; the reply is its id. Its headers name the cron, and no slot.
 
+    Its slots get into a full queue; this is an enqueue like any other.
+
     Raises:
         NotFound: nothing is known of it but its name.
+        QueueFull: (from the reply) its queue holds its maximum.
     """
     job = status.cron.job
     headers = {**(job.meta.headers or {}), "cron": status.name}
     job = msgspec.structs.replace(job, meta=msgspec.structs.replace(job.meta, headers=headers))
     call = intake.enqueue(status.keys, [job], intake.Batch(token_hex(8), 1, token_hex(8)))
-    return Call(call.script, call.keys, call.args, lambda raw: status.keys.job_id(call.decode(raw).ids(1)[0]))
+
+    def job_id(raw: Any) -> str:
+        accepted = call.decode(raw)
+        if accepted.full:
+            raise intake.queue_full(status.queue, accepted.full[0])
+        return status.keys.job_id(accepted.ids(1)[0])
+
+    return Call(call.script, call.keys, call.args, job_id)

@@ -8,13 +8,12 @@ from typing import Any, Generic, TypeVar
 from streamjobs.client.forks import watch
 from streamjobs.client.talk import Leniently, Pause, Talk
 from streamjobs.core import durability
-from streamjobs.core.errors import NotSent, OutcomeUnknown, QueueFull, StreamJobsError
+from streamjobs.core.errors import NotSent, OutcomeUnknown, StreamJobsError
 from streamjobs.core.failpoints import failpoint
 from streamjobs.core.job import Job
 from streamjobs.core.limits import Bound
 from streamjobs.core.meter import Meter
 from streamjobs.core.retry import Exponential
-from streamjobs.core.text import plural
 from streamjobs.producer.batching import Lane, Sending, Shipment, Shipped
 from streamjobs.protocol import config, intake
 from streamjobs.protocol.calls import Call, Request
@@ -227,7 +226,7 @@ def outcome_error(shipment: Shipment, retry: Retry, index: int) -> StreamJobsErr
     last, at = shipment.last(index)
     outcome = last.outcome
     if isinstance(outcome, Shipped):
-        return _full(last.jobs[at].queue, outcome.full[at]) if at in outcome.full else None
+        return intake.queue_full(last.jobs[at].queue, outcome.full[at]) if at in outcome.full else None
     if isinstance(outcome, OutcomeUnknown):
         return OutcomeUnknown(str(outcome), retry=lambda: retry(index))
     return outcome
@@ -243,8 +242,3 @@ def _outcome(shipment: Shipment, index: int) -> str:
         case NotSent():
             return "not_sent"
     return "rejected"
-
-
-def _full(queue: str, most: int) -> QueueFull:
-    why = f"queue {queue} is full, nothing was enqueued: {plural(most, 'job')} may wait there (max_waiting)"
-    return QueueFull(why, queue=queue, max_waiting=most)

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import msgspec
 
 from streamjobs.core.codec import encode_meta
-from streamjobs.core.errors import Unavailable
+from streamjobs.core.errors import QueueFull, Unavailable
 from streamjobs.core.job import FRESH, Job, Meta
+from streamjobs.core.text import plural
 from streamjobs.protocol import scripts
 from streamjobs.protocol.calls import Call, Command, Word
 from streamjobs.protocol.keys import QueueKeys, queues
@@ -73,6 +74,12 @@ def _accepted(raw: bytes, prefix: str) -> Accepted:
     full = {index: int(word.removeprefix(_FULL)) for index, word in others.items() if word.startswith(_FULL)}
     held = {index: word for index, word in others.items() if index not in full} if full else others
     return Accepted(prefix, words[0], int(words[1]), held, full)
+
+
+def queue_full(queue: str, most: int) -> QueueFull:
+    """Return the error for a job that found no room in a queue in which so many may wait."""
+    why = f"queue {queue} is full, nothing was enqueued: {plural(most, 'job')} may wait there (max_waiting)"
+    return QueueFull(why, queue=queue, max_waiting=most)
 
 
 class Load(msgspec.Struct, frozen=True):

@@ -142,6 +142,18 @@ def test_run_enqueues_the_job_now(line: Line, workers: Workers) -> None:
     assert line("cron", "run", "hourly").stdout.startswith("reports:")
 
 
+def test_run_is_refused_where_the_queue_is_full(line: Line, workers: Workers) -> None:
+    workers.start("a", HOURLY)
+    line("queue", "limit", "reports", "--max-waiting", "1")
+    line("cron", "run", "hourly")
+
+    refused = line("cron", "run", "hourly", exit=5)
+
+    assert "queue reports is full, nothing was enqueued: 1 job may wait there" in error_line(refused)
+    assert refused.stdout == ""
+    assert line.json("stats", "reports")["queues"][0]["waiting"] == 1
+
+
 def test_pause_and_resume(line: Line, workers: Workers) -> None:
     workers.start("a", HOURLY)
 
