@@ -1,6 +1,6 @@
 -- enqueue: put a batch of jobs on the stream, once however often the batch is sent.
 -- Moves: new -> waiting
--- KEYS: 1 stream, 2 producer, 3 totals, 4 metrics base, 5 latest, 6 config, 7 released, 8.. jobs' dedupe keys
+-- KEYS: 1 stream, 2 producer, 3 totals, 4 metrics base, 5 latest, 6 config, 7.. jobs' dedupe keys
 -- ARGV: 1 clock, 2 batch number, 3 token, then runs of jobs of one kind: kind, jobs, form, ms that the
 --       dedupe key of each lives or 0 for none, and per job: body (form "plain"), or body, meta (form "full",
 --       or "latest": newer arguments replace its own, and these those of the job that holds its key)
@@ -21,8 +21,8 @@ local number, token = ARGV[2], ARGV[3]
 local earlier = answered(producer, number, token)
 if earlier then return earlier end
 local count = counters(totals, metrics, now_ms(ARGV[1]))
-local room, most = vacancy(stream, KEYS[6], KEYS[7])
-local at, key, index, added = 4, 8, 0, 0
+local room, most = vacancy(stream, KEYS[6])
+local at, key, index, added = 4, 7, 0, 0
 local ms, seq, others, per_kind = '0', 0, {}, {}
 
 -- `*` is not consecutive on every server, so only the first id is the server's choice.

@@ -34,16 +34,16 @@ def _words(text: str) -> frozenset[str]:
 
 _SCRIPTS = _words("CLIENT|SETNAME EVALSHA SCRIPT|LOAD TIME")
 _COUNTING = _words(
-    "CLIENT|SETNAME HGET HGETALL HMGET INFO MEMORY|USAGE PING SCARD SMEMBERS TIME TYPE XINFO|CONSUMERS XINFO|GROUPS"
+    "CLIENT|SETNAME HGET HGETALL HMGET INFO MEMORY|USAGE PING SMEMBERS TIME TYPE XINFO|CONSUMERS XINFO|GROUPS"
     " XLEN XPENDING XRANGE ZCARD ZLEXCOUNT ZRANGE"
 )
 _PRODUCER = Rights(
     _SCRIPTS
     | _words(
-        "GET HEXISTS HGET HINCRBY HLEN HMGET HSET LLEN LPUSH PEXPIRE PTTL SADD SCARD SET XADD XLEN XPENDING ZADD ZRANGE"
+        "GET HEXISTS HGET HINCRBY HLEN HMGET HSET LLEN LPUSH PEXPIRE PTTL SADD SET XADD XLEN XPENDING ZADD ZRANGE"
     ),
     (
-        *("stream", "released", "latest", "config", "totals", "metrics:*", "producer:*", "dedupe:*"),
+        *("stream", "latest", "config", "totals", "metrics:*", "producer:*", "dedupe:*"),
         *("ids", "scheduled", "retries", "bodies", "bell"),
     ),
 )

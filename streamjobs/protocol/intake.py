@@ -102,7 +102,7 @@ class Load(msgspec.Struct, frozen=True):
 
 def load(keys: QueueKeys, jobs: Sequence[Job]) -> Load:
     """Return jobs that are due at once as they go on the stream; at most 500 and 1 MiB."""
-    behind = [keys.totals, keys.metrics, keys.latest, keys.config, keys.released]
+    behind = [keys.totals, keys.metrics, keys.latest, keys.config]
     words: list[Word] = []
     like, jobs_at, run = ("", "", 0), 0, 0
     for job in jobs:

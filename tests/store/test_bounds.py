@@ -52,6 +52,18 @@ def test_what_runs_does_not_wait_and_what_was_given_back_or_parked_does(store: S
     assert full(store, 4, 5) == {1: 3}
 
 
+def test_after_the_loss_of_the_group_what_runs_again_does_not_wait(store: Store) -> None:
+    store.release(*store.started(2))
+    store.lose_group()
+    store.make_group()
+    bound(store, 2)
+
+    assert full(store, 1) == {0: 2}
+    assert len(store.claim()) == 2
+    # The set of what was given back still names those two.
+    assert full(store, 2, 3, 4) == {2: 2}
+
+
 def test_a_batch_that_comes_again_is_told_the_same(store: Store) -> None:
     bound(store, 1)
     batch = store.batch()
