@@ -22,8 +22,6 @@ from streamjobs.protocol.workers import STOP, Note
 WITHIN_S = 12.0
 """How long it is waited until an order is taken: workers hear theirs every 5 s."""
 EVERY_S = 0.25
-MOST = 500
-"""Names in one call."""
 SILENT_MS = 60_000
 """A consumer that no queue knows as a worker, and that has asked for nothing for so long, is gone."""
 GONE = "gone"
@@ -214,7 +212,7 @@ def prune(namespace: str, queues: Sequence[str] = (), *, dry_run: bool = False) 
         if not dry_run:
             keys = QueueKeys(namespace, name)
             # Where the group is lost, they are forgotten once a worker has made it anew.
-            counts = yield Leniently([leases.retire(keys, dead[at : at + MOST]) for at in range(0, len(dead), MOST)])
+            counts = yield Leniently(leases.retire_all(keys, dead))
             forgotten = sum(or_else(count, 0) for count in counts)
         pruned.append(Pruned(name, forgotten, holding))
     if not dry_run:

@@ -13,6 +13,8 @@ RECLAIM_MOST = 20
 RECLAIM_WINDOW = 500
 """Pending entries that one step of a sweep passes; about 0.1 ms of the server's time."""
 SWEEP_BEGIN = "-"
+RETIRE_MOST = 500
+"""Consumers that one call forgets; about 2 ms of the server's time."""
 
 Words = dict[int, str]
 """What was not done, by index; an empty one means that everything was."""
@@ -206,5 +208,10 @@ def release(keys: QueueKeys, consumer: str, lease_ms: int, givebacks: Sequence[G
 
 
 def retire(keys: QueueKeys, consumers: Sequence[str]) -> Call[int]:
-    """Forget those of these consumers that hold nothing."""
+    """Forget those of these consumers that hold nothing; at most `RETIRE_MOST`."""
     return Call("retire", [keys.stream, keys.workers, keys.promoter, keys.bell], list(consumers), int)
+
+
+def retire_all(keys: QueueKeys, consumers: Sequence[str]) -> list[Call[int]]:
+    """As `retire`, of any number: a loop of crashes leaves thousands."""
+    return [retire(keys, consumers[at : at + RETIRE_MOST]) for at in range(0, len(consumers), RETIRE_MOST)]

@@ -107,5 +107,5 @@ class Upkeep:
             gone |= {name for name, (at_ms, _) in seen.items() if at_ms < self._clock.now_ms() - KEEP_MS}
         if not isinstance(consumers, StreamJobsError):
             gone |= {name for name, (idle_ms, _) in consumers.items() if idle_ms > KEEP_MS}
-        if gone:
-            await self._executor.run(leases.retire(queue.keys, sorted(gone)))
+        for retire in leases.retire_all(queue.keys, sorted(gone)):
+            await self._executor.run(retire)

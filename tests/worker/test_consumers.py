@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from streamjobs import Context, StreamJobs
+from streamjobs.protocol import leases
 from streamjobs.worker import upkeep
 from streamjobs.worker.worker import Worker
 from tests.faults.proxy import Proxy
+from tests.worker.bench import Bench
 from tests.worker.support import FAST, WITHIN_S, Queue, make_app
 
 CROWDS, CROWD = 4, 50
@@ -43,6 +45,25 @@ async def until(done: Any) -> None:
     async with asyncio.timeout(WITHIN_S):
         while not done():
             await asyncio.sleep(0)
+
+
+async def test_thousands_of_dead_consumers_are_forgotten_in_bounded_calls(
+    server_url: str, namespace: str, queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue.make_group()
+    for n in range(2 * leases.RETIRE_MOST + 1):
+        queue.command("HSET", queue.keys.workers, f"w{n}", "1 0")
+        queue.command("XGROUP", "CREATECONSUMER", queue.keys.stream, "workers", f"w{n}")
+    # The server knows the script by then.
+    queue.run(leases.retire(queue.keys, []))
+    monkeypatch.setattr(upkeep, "KEEP_MS", -1000)
+    with Proxy(server_url) as proxy:
+        app = make_app(proxy.url, namespace)
+        await upkeep.Upkeep(Bench(app, queue).station, {}, {}, {}).tick()
+        await app.aclose()
+
+    assert proxy.seen["retire"] == 3
+    assert known(queue) == set()
 
 
 @pytest.mark.slow
