@@ -308,6 +308,8 @@ def cancel(keys: QueueKeys, local: str, reason: str) -> Talk[bool]:
         [[word]] = yield [settle.cancel(keys, "", [item])]
         if word not in ("GONE", "DEAD"):
             return bool(word == "RUNNING")
+        # It has just ended.
+        [status] = yield [lookup(keys, local)]
     raise Refused(f"job {keys.job_id(local)} has ended already ({status.state}); nothing was changed")
 
 
