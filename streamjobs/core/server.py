@@ -9,6 +9,14 @@ import msgspec
 
 FLOORS = {"redis": (6, 2, 5), "valkey": (8, 1)}
 """The oldest versions that the scripts work on."""
+_MODES = {
+    "sentinel": ("is a sentinel, which keeps no jobs", "name the primary that it watches over in the URL"),
+    "cluster": (
+        "is part of a cluster, whose nodes would each have some of the queues, while workers ask one for all",
+        "name a primary in the URL that is in no cluster",
+    ),
+}
+"""Those in which a server cannot be worked on: what is wrong, and what to do."""
 KEEPS = "noeviction"
 """The only policy under which a full server refuses instead of deleting."""
 SCHEMA = "1"
@@ -102,9 +110,9 @@ def version(facts: ServerFacts) -> Finding:
     floor = FLOORS.get(facts.engine)
     found = re.match(r"\d+(\.\d+)*", facts.version)
     name = f"{facts.engine} {facts.version}".strip()
-    if facts.mode == "sentinel":
-        advice = "name the primary that it watches over in the URL"
-        return Finding(About.VERSION, Level.FAIL, f"{name} is a sentinel, which keeps no jobs", advice)
+    if facts.mode in _MODES:
+        what, advice = _MODES[facts.mode]
+        return Finding(About.VERSION, Level.FAIL, f"{name} {what}", advice)
     if floor is None or found is None:
         stranger = facts.engine and floor is None
         return Finding(About.VERSION, Level.UNKNOWN, f"{name}: tried are {' and '.join(FLOORS)}" if stranger else name)

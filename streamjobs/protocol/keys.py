@@ -1,8 +1,8 @@
 """Every key name in one place.
 
 All keys of one partition of a queue share the hash tag `{queue}` (`{queue/p}` for partition
-p > 0), so every script touches one slot of a Redis Cluster. docs/protocol.md is the public form
-of this table.
+p > 0), so no script would span slots of a Redis Cluster; what waits for several queues at once does,
+and a cluster is refused (core/server.py). docs/protocol.md is the public form of this table.
 """
 
 import re

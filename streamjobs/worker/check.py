@@ -62,8 +62,10 @@ def look(queues: Sequence[QueueKeys], target: Target) -> Talk[list[Finding]]:
         Rejected: it refuses scripts, or these keys.
     """
     findings = critical((yield from told()), target)
+    # What a node of a cluster, or a replica, answers to these is what passes by itself.
+    unfit = any(one.level is Level.FAIL and one.about in (About.ROLE, About.VERSION) for one in findings)
     # A worker whose patterns fit no queue yet has no keys to try its rights on.
-    if queues and findings[0].level is not Level.FAIL:
+    if queues and not unfit:
         findings.append((yield from understood(queues)))
         findings.append((yield from tried(queues)))
     return findings

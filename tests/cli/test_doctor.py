@@ -89,6 +89,15 @@ def test_no_persistence_is_warned_of_and_fails_only_if_that_is_asked_for(own: Ow
     line("doctor", "--strict", exit=1)
 
 
+def test_a_node_of_a_cluster_fails(own: Own) -> None:
+    line = own("--cluster-enabled", "yes")
+
+    found = findings(line, exit=1)["version"]
+
+    assert found["level"] == "fail"
+    assert "part of a cluster" in found["what"]
+
+
 def test_a_replica_fails(own: Own) -> None:
     line = own("--replicaof", "127.0.0.1", "1")
 

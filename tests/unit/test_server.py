@@ -36,6 +36,14 @@ def test_versions(engine: str, number: str, level: Level) -> None:
         assert str(found) == f"{engine} {number} is too old; use redis 6.2.5 or valkey 8.1, or a later one"
 
 
+@pytest.mark.parametrize("mode", ["sentinel", "cluster"])
+def test_modes_in_which_no_jobs_can_be_kept(mode: str) -> None:
+    found = server.version(ServerFacts("redis", "7.0.15", mode=mode))
+
+    assert found.level is Level.FAIL
+    assert str(found).startswith(f"redis 7.0.15 is {'a sentinel' if mode == 'sentinel' else 'part of a cluster'}, ")
+
+
 @pytest.mark.parametrize(
     ("role", "level"),
     [("master", Level.OK), ("slave", Level.FAIL), ("", Level.UNKNOWN)],

@@ -187,6 +187,14 @@ def demote(server: Server) -> None:
         client.execute_command("REPLICAOF", "127.0.0.1", "1")
 
 
+async def test_a_node_of_a_cluster_ends_it_at_once(own: Own, echo_app: Make) -> None:
+    """What it would be answered there, MOVED or CLUSTERDOWN, passes by itself elsewhere."""
+    app = echo_app(own("--cluster-enabled", "yes").url)
+
+    with pytest.raises(Rejected, match=r"part of a cluster.*; name a primary in the URL that is in no cluster"):
+        await runs(app.make_worker(options=FAST))
+
+
 async def test_a_server_that_is_too_old_ends_it_at_once(
     real: StreamJobs, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
