@@ -1,16 +1,14 @@
 -- limit: set or lift a limit at run time, and let its lanes be looked at now. What is set here goes before what
 -- the workers' code says. Lanes are walked in steps, for a limit per key may have any number of them.
 -- Moves: none
--- KEYS: 1 stream, 2 line, 3 slots, 4 wake, 5 gone, 6 tats, 7 limits, 8 config, 9 released, 10 bell
+-- KEYS: 1 stream, 2 line, 3 wake, 4 config, 5 bell
 -- ARGV: 1 base of the lanes, 2 "set" with 3 the value ("off" for no limit), or "reset" to what the code
 --       says, 4 where the walk stands ("" at its begin: only then something is set)
 -- Returns: where the next step goes on; "" when it is through
 -- Cost: O(lanes passed); about 2 us each, 500 at most
 -- @include now
--- @include entry
 -- @include bell
--- @include lanes
-local line, wake, config, bell = KEYS[2], KEYS[4], KEYS[8], KEYS[10]
+local line, wake, config, bell = KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local base, deed, value, from = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 redis.call('XACK', KEYS[1], 'workers', '0-1')

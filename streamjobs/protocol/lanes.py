@@ -81,7 +81,8 @@ def vacate(keys: QueueKeys, leavers: Sequence[Leaver], *, ring: bool, clock: str
 def limit(keys: QueueKeys, base: str, value: str | None, cursor: str = "") -> Call[str]:
     """Set a limit, or with None reset it to what the code says; return where the next step goes on, or ""."""
     words = [base, *(("reset", "") if value is None else ("set", value)), cursor]
-    return Call("limit", [keys.stream, *keys.lanes], words, lambda raw: str(raw.decode()))
+    named = [keys.stream, keys.line, keys.wake, keys.config, keys.bell]
+    return Call("limit", named, words, lambda raw: str(raw.decode()))
 
 
 def changed(keys: QueueKeys) -> Command[bytes]:
