@@ -64,6 +64,8 @@ class WorkerQueue:
         """How many waited in the lanes of the whole queue when the server was last asked."""
         self.plans: dict[str, Plan] = {}
         """The limits of each kind, once asked for."""
+        self.unlimited: dict[bytes, Handler] = {}
+        """By kind, the handlers for whose jobs no limit holds, once that is known."""
 
     def add(self, claim: Claim) -> "Execution | None":
         """Take a claim in; None when the entry is held already, from now on under this claim's fence."""
@@ -83,6 +85,7 @@ class WorkerQueue:
         """Take note of the limits that are set at run time, as of this change of them."""
         self.limited, self.overrides = number, overrides
         self.plans.clear()
+        self.unlimited.clear()
 
     def plan(self, handler: Handler) -> Plan:
         """Return the limits that hold for the jobs of a kind."""
@@ -91,6 +94,8 @@ class WorkerQueue:
             names = handler.signature.names
             found = plan(handler.kind, handler.limits, self.limits, self.overrides, names)
             self.plans[handler.kind] = found
+            if not found.bases:
+                self.unlimited[handler.kind.encode()] = handler
         return found
 
     def holds(self, execution: "Execution") -> bool:
@@ -197,6 +202,11 @@ class Execution(msgspec.Struct, eq=False):
     def lapsed(self, now: float) -> bool:
         """Say whether its lease may have ended by `now`, in monotonic seconds."""
         return now - self.claim.claimed_at > self.queue.lease_ms / 1000
+
+    def plain_handler(self) -> Handler | None:
+        """Return its handler, if it is the first start of a job that nothing is said of, and that no limit holds."""
+        claim = self.claim
+        return None if claim.meta or claim.deliveries > 1 else self.queue.unlimited.get(claim.kind)
 
     def find_lanes(self) -> bool:
         """Note its arguments and the lanes of the limits that hold for it; False where none do.

@@ -246,7 +246,10 @@ class Runner:
         self.finished += 1
         execution.ran_s = monotonic() - execution.started
         if isinstance(outcome, Returned):
-            self._returned(execution, outcome)
+            if execution.meta is FRESH:
+                self._settler.returned(execution)
+            else:
+                self._returned(execution, outcome)
         elif execution.ending is Ending.LOST:
             self.dropped += 1
             execution.queue.drop(execution)
@@ -257,12 +260,8 @@ class Runner:
 
     def _returned(self, execution: Execution, outcome: Returned) -> None:
         """Settle a success, also one that comes late: the first one counts, whoever brings it."""
-        meta = execution.meta
-        if meta is FRESH:
-            self._settler.returned(execution)
-            return
         try:
-            kept = outcome.value if meta.result_ttl_ms else None
+            kept = outcome.value if execution.meta.result_ttl_ms else None
             self._settler.decided(execution, self._decision(execution, Returned(kept)))
         except UsageError as error:
             self._decide(execution, outcomes.unkeepable(error))

@@ -16,7 +16,7 @@ from typing import Any
 from streamjobs.core.codec import DecodeFailed
 from streamjobs.core.decide import crashed
 from streamjobs.core.errors import StreamJobsError
-from streamjobs.core.job import FRESH, Claim, Undecodable
+from streamjobs.core.job import Claim, Undecodable
 from streamjobs.core.text import plural
 from streamjobs.protocol import lanes, leases
 from streamjobs.worker.admit import Admission
@@ -168,6 +168,10 @@ class Starter:
         if execution.lapsed(now):
             # This process was frozen: another may hold the job by now, and its handler must not start.
             self._settler.release(execution)
+        elif plain := execution.plain_handler():
+            # Almost all are so: nothing more need be asked of them.
+            execution.handler = plain
+            self._runner.start(execution)
         elif execution.admitted or execution.handler or self._runner.prepare(execution, self._station.clock):
             if not execution.admitted and self._limited(execution):
                 self._entrants.append(execution)
@@ -241,10 +245,6 @@ class Starter:
 
     def _weigh(self, execution: Execution) -> None:
         """Start a claim, or what may have killed its process by its own rule."""
-        if execution.meta is FRESH and execution.claim.deliveries == 1:
-            # Almost all are: nothing else need be asked of them.
-            self._runner.start(execution)
-            return
         assert execution.handler is not None
         crashes = execution.crashes
         if (execution.first and not crashes) or (execution.admitted and crashes < ALONE_FROM):
