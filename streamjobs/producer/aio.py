@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Iterable
-from functools import partial
 from typing import Generic, TypeAlias, TypeVar
 
 from streamjobs.client.aio import AsyncExecutor
@@ -14,7 +13,7 @@ from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
 from streamjobs.producer.batching import Lane, Shipment
 from streamjobs.producer.cargo import Cargo
-from streamjobs.producer.sending import Retry, Sender
+from streamjobs.producer.sending import Sender
 from streamjobs.producer.spans import SendSpan
 
 H = TypeVar("H")
@@ -59,7 +58,7 @@ class AsyncProducer(Generic[H]):
         shipment = self._sender.shipment([job])
         await self._ship(lane, shipment)
         self._sender.count(shipment)
-        return self._sender.result(lane, shipment, 0, self._retry(lane, shipment))
+        return self._sender.result(lane, shipment, 0)
 
     async def enqueue_many(self, jobs: Iterable[Job]) -> list[H | StreamJobsError]:
         """Send any number of jobs in bounded batches; return a handle or the error of each, in order."""
@@ -101,7 +100,7 @@ class AsyncProducer(Generic[H]):
             lane, shipment, shipping = under_way[0]
             await shipping
             under_way.popleft()
-            cargo.unload(lane, shipment, self._retry(lane, shipment))
+            cargo.unload(lane, shipment)
 
     async def _ship(self, lane: Lane, shipment: Shipment) -> None:
         await self._hand_over(lane, shipment)
@@ -142,10 +141,3 @@ class AsyncProducer(Generic[H]):
             _log.exception("sending to %s failed", lane.keys.queue)
         finally:
             del self._tasks[lane]
-
-    def _retry(self, lane: Lane, shipment: Shipment) -> Retry:
-        # No closure that names itself: in such a cycle the shipment would stay until a collection.
-        return partial(self._again, lane, shipment)
-
-    def _again(self, lane: Lane, shipment: Shipment, index: int) -> object:
-        return atalk(self._executor, self._sender.again(lane, shipment, index, self._retry(lane, shipment)))

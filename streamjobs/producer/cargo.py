@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 from streamjobs.core.errors import StreamJobsError, UsageError
 from streamjobs.core.job import Job
 from streamjobs.producer.batching import Lane, Shipment, Shipped
-from streamjobs.producer.sending import Retry, Sender, outcome_error
+from streamjobs.producer.sending import Sender
 from streamjobs.protocol import intake
 
 H = TypeVar("H")
@@ -64,7 +64,7 @@ class Cargo(Generic[H]):
         self._places[id(shipment)] = places
         return shipment
 
-    def unload(self, lane: Lane, shipment: Shipment, retry: Retry) -> None:
+    def unload(self, lane: Lane, shipment: Shipment) -> None:
         """Put the results of a shipment into their places."""
         places = self._places.pop(id(shipment))
         self._sender.count(shipment)
@@ -73,7 +73,7 @@ class Cargo(Generic[H]):
                 self.results[place] = self._sender.handle(lane, shipment, index)
         else:
             for index, place in enumerate(places):
-                error = outcome_error(shipment, retry, index)
+                error = self._sender.error(lane, shipment, index)
                 if error is None:
                     reached = isinstance(shipment.last(index)[0].outcome, Shipped)
                     self.results[place] = self._sender.handle(lane, shipment, index) if reached else _UNSETTLED

@@ -10,19 +10,18 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from functools import partial
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from streamjobs.client.sync import SyncExecutor
-from streamjobs.client.talk import Pause, Talk, talk
+from streamjobs.client.talk import Pause, Talk
 from streamjobs.core.errors import NotSent
 from streamjobs.core.job import Job
 from streamjobs.producer.batching import Lane, Shipment, Shipped
 from streamjobs.producer.cargo import Cargo
-from streamjobs.producer.sending import Retry, Sender
+from streamjobs.producer.sending import Sender
 from streamjobs.protocol.intake import MAX_BATCH_JOBS
 
 H = TypeVar("H")
@@ -267,7 +266,7 @@ class Courier(Generic[H]):
         del self._trips[trip.lane]
         for cargo, shipments, parcels in trip.loads:
             for shipment in shipments:
-                cargo.unload(trip.lane, shipment, self._retry(trip.lane, shipment))
+                cargo.unload(trip.lane, shipment)
             self._end(parcels, cargo.results)
 
     def _refuse(self, parcels: Sequence[Parcel], error: Exception) -> None:
@@ -284,13 +283,6 @@ class Courier(Generic[H]):
             except BaseException:
                 # A callback that ends the process, as it thinks, ends no more than itself here.
                 _log.exception("a callback of a future failed")
-
-    def _retry(self, lane: Lane, shipment: Shipment) -> Retry:
-        # No closure that names itself: in such a cycle the shipment would stay until a collection.
-        return partial(self._again, lane, shipment)
-
-    def _again(self, lane: Lane, shipment: Shipment, index: int) -> object:
-        return talk(self._executor, self._sender.again(lane, shipment, index, self._retry(lane, shipment)))
 
 
 def _last(trip: _Trip) -> Iterator[Shipment]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from random import Random
 from time import monotonic
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from streamjobs.client.forks import watch
 from streamjobs.client.talk import Leniently, Pause, Talk
@@ -36,8 +36,8 @@ it looks at its clock ten times a second, and its answer has a way to go."""
 FULL = Exponential(base=0.025, cap=0.5)
 """Between tries to get into a full queue: 25 ms, doubling up to half a second, the upper half drawn."""
 
-Retry = Callable[[int], object]
-"""Finds out what became of the n-th job of an unknown shipment: plainly, or by an awaitable."""
+Carry: TypeAlias = Callable[[Talk[H]], object]
+"""Carries a conversation through: plainly, or as an awaitable."""
 
 
 class Sender(Generic[H]):
@@ -48,21 +48,23 @@ class Sender(Generic[H]):
         namespace: str,
         make_handle: MakeHandle[H],
         timeout_s: float,
+        carry: Carry[H],
         bounds: Mapping[str, Bound] | None = None,
         secrets: Secrets | None = None,
         meter: Meter | None = None,
     ) -> None:
         """`timeout_s`: how long a job may wait to be sent, and a batch without an answer be sent again.
 
-        `bounds`: by queue, what the code says of how many jobs may wait there; it may grow later. `secrets`: by
-        kind, which arguments operators are not to see; likewise. `meter`: where what came of each job is counted,
-        while it is on.
+        `carry`: how one finds out what became of a job whose outcome is unknown. `bounds`: by queue, what the code
+        says of how many jobs may wait there; it may grow later. `secrets`: by kind, which arguments operators are
+        not to see; likewise. `meter`: where what came of each job is counted, while it is on.
         """
         self._bounds = {} if bounds is None else bounds
         self._secrets = {} if secrets is None else secrets
         self._meter = meter or Meter()
         self._namespace = namespace
         self._make_handle = make_handle
+        self._carry = carry
         self._timeout_s = timeout_s
         answer_s = min(ANSWER_S, timeout_s)
         self._confirm_s = max(answer_s / 2, answer_s - SLACK_S)
@@ -188,7 +190,7 @@ class Sender(Generic[H]):
                 tries += 1
                 shipments = yield from self.wait_for_room(shipments, tries)
 
-    def again(self, lane: Lane, shipment: Shipment, index: int, retry: Retry) -> Talk[H]:
+    def again(self, lane: Lane, shipment: Shipment, index: int) -> Talk[H]:
         """Send the batch of an unknown shipment once more; return the handle of its n-th job."""
         last, _ = shipment.last(index)
         sending = last.sending
@@ -196,9 +198,9 @@ class Sender(Generic[H]):
             now = monotonic()
             reply = yield from self._try(lane, sending.again(now), now + self._confirm_s)
             if isinstance(reply, StreamJobsError):
-                raise outcome_error(shipment, retry, index) or reply
+                raise self.error(lane, shipment, index) or reply
             sending.settle(reply)
-        return self.result(lane, shipment, index, retry)
+        return self.result(lane, shipment, index)
 
     def count(self, shipment: Shipment) -> None:
         """Count what came of a shipment, if somebody wants to know."""
@@ -214,22 +216,21 @@ class Sender(Generic[H]):
         ids, held = shipment.outcome.ids, shipment.outcome.held
         return self._make_handle(lane.keys, shipment.jobs[index], ids[index], index in held)
 
-    def result(self, lane: Lane, shipment: Shipment, index: int, retry: Retry) -> H:
+    def result(self, lane: Lane, shipment: Shipment, index: int) -> H:
         """Return the handle of one job of a shipment that has its outcome, or raise its error."""
-        if error := outcome_error(shipment, retry, index):
+        if error := self.error(lane, shipment, index):
             raise error
         return self.handle(lane, shipment, index)
 
-
-def outcome_error(shipment: Shipment, retry: Retry, index: int) -> StreamJobsError | None:
-    """Return the error for one job of a shipment, with its own way to find out; None when it arrived."""
-    last, at = shipment.last(index)
-    outcome = last.outcome
-    if isinstance(outcome, Shipped):
-        return intake.queue_full(last.jobs[at].queue, outcome.full[at]) if at in outcome.full else None
-    if isinstance(outcome, OutcomeUnknown):
-        return OutcomeUnknown(str(outcome), retry=lambda: retry(index))
-    return outcome
+    def error(self, lane: Lane, shipment: Shipment, index: int) -> StreamJobsError | None:
+        """Return the error for one job of a shipment, with its own way to find out; None when it arrived."""
+        last, at = shipment.last(index)
+        outcome = last.outcome
+        if isinstance(outcome, Shipped):
+            return intake.queue_full(last.jobs[at].queue, outcome.full[at]) if at in outcome.full else None
+        if isinstance(outcome, OutcomeUnknown):
+            return OutcomeUnknown(str(outcome), retry=lambda: self._carry(self.again(lane, shipment, index)))
+        return outcome
 
 
 def _outcome(shipment: Shipment, index: int) -> str:

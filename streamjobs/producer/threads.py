@@ -6,7 +6,6 @@ a lone caller pays one round trip, and a hundred share a few.
 
 import threading
 from collections.abc import Iterable
-from functools import partial
 from typing import Generic, TypeVar
 
 from streamjobs.client.forks import watch
@@ -17,7 +16,7 @@ from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.job import Job
 from streamjobs.producer.batching import Lane, Shipment
 from streamjobs.producer.cargo import Cargo
-from streamjobs.producer.sending import Retry, Sender
+from streamjobs.producer.sending import Sender
 from streamjobs.producer.spans import SendSpan
 
 H = TypeVar("H")
@@ -51,7 +50,7 @@ class SyncProducer(Generic[H]):
         shipment = self._sender.shipment([job])
         self._ship(lane, shipment)
         self._sender.count(shipment)
-        return self._sender.result(lane, shipment, 0, self._retry(lane, shipment))
+        return self._sender.result(lane, shipment, 0)
 
     def enqueue_many(self, jobs: Iterable[Job]) -> list[H | StreamJobsError]:
         """Send any number of jobs in bounded batches; return a handle or the error of each, in order."""
@@ -66,7 +65,7 @@ class SyncProducer(Generic[H]):
         cargo = Cargo(self._sender, jobs)
         for lane, shipment in cargo.shipments():
             self._ship(lane, shipment)
-            cargo.unload(lane, shipment, self._retry(lane, shipment))
+            cargo.unload(lane, shipment)
         return cargo.results
 
     def _ship(self, lane: Lane, shipment: Shipment) -> None:
@@ -92,13 +91,6 @@ class SyncProducer(Generic[H]):
                 raise
             finally:
                 gate.leave()
-
-    def _retry(self, lane: Lane, shipment: Shipment) -> Retry:
-        # No closure that names itself: in such a cycle the shipment would stay until a collection.
-        return partial(self._again, lane, shipment)
-
-    def _again(self, lane: Lane, shipment: Shipment, index: int) -> object:
-        return talk(self._executor, self._sender.again(lane, shipment, index, self._retry(lane, shipment)))
 
 
 class _Gate:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from streamjobs.client.talk import Talk
 from streamjobs.core.errors import OutcomeUnknown, StreamJobsError, UsageError
 from streamjobs.core.job import Job
 from streamjobs.producer.batching import Shipped
@@ -20,8 +21,17 @@ def make(keys: QueueKeys, job: Job, local: str, duplicate: bool) -> Result:
     return keys.queue, local, job.body, duplicate
 
 
+def carry(conversation: Talk[Result]) -> object:
+    """Carry a conversation through that asks for nothing."""
+    try:
+        next(conversation)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("it asks for something")
+
+
 def cargo(jobs: Iterable[Any]) -> Cargo[Result]:
-    return Cargo(Sender("sj", make, 0.0), jobs)
+    return Cargo(Sender("sj", make, 0.0, carry), jobs)
 
 
 def job(n: int, queue: str = "mail", delay_ms: int = 0, size: int = 0) -> Job:
@@ -34,7 +44,7 @@ def unload(one: Cargo[Result]) -> list[int]:
     for lane, shipment in one.shipments():
         sizes.append(len(shipment.jobs))
         shipment.outcome = Shipped([f"{index}-0" for index in range(len(shipment.jobs))])
-        one.unload(lane, shipment, lambda index: None)
+        one.unload(lane, shipment)
     return sizes
 
 
@@ -90,10 +100,11 @@ def test_each_job_of_an_unknown_shipment_has_a_retry_of_its_own() -> None:
     one = cargo([job(0), job(1)])
     for lane, shipment in one.shipments():
         shipment.outcome = OutcomeUnknown("cut")
-        one.unload(lane, shipment, lambda index: f"retried {index}")
+        one.unload(lane, shipment)
+        shipment.outcome = Shipped(["7-0", "7-1"])
 
     errors = [result for result in one.results if isinstance(result, OutcomeUnknown)]
-    assert [error.retry() for error in errors] == ["retried 0", "retried 1"]
+    assert [error.retry() for error in errors] == [("mail", "7-0", b"0", False), ("mail", "7-1", b"1", False)]
 
 
 def test_other_errors_are_the_result_of_each_job() -> None:
@@ -101,13 +112,13 @@ def test_other_errors_are_the_result_of_each_job() -> None:
     error = StreamJobsError("no")
     for lane, shipment in one.shipments():
         shipment.outcome = error
-        one.unload(lane, shipment, lambda index: None)
+        one.unload(lane, shipment)
 
     assert one.results == [error, error]
 
 
 def test_each_queue_has_a_lane_for_now_and_one_for_later() -> None:
-    sender = Sender("sj", make, 0.0)
+    sender = Sender("sj", make, 0.0, carry)
 
     assert sender.lane(job(0, "a")) is sender.lane(job(1, "a"))
     assert len({sender.lane(job(0, queue, delay_ms)) for queue in "ab" for delay_ms in (0, 5, 6)}) == 4

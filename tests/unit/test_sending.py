@@ -20,7 +20,7 @@ def make(keys: QueueKeys, job: Job, local: str, duplicate: bool) -> str:
 
 @pytest.fixture
 def sender() -> Sender[str]:
-    return Sender("sj", make, 10.0)
+    return Sender("sj", make, 10.0, lambda conversation: conversation)
 
 
 def waiting(sender: Sender[str]) -> tuple[Lane, Shipment]:
