@@ -11,7 +11,8 @@ import msgspec
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.sync import SyncExecutor
 from streamjobs.core import job
-from streamjobs.core.codec import Arguments
+from streamjobs.core.codec import Arguments, DecodeFailed
+from streamjobs.core.errors import UsageError
 from streamjobs.core.job import FRESH, Claim, Meta
 from streamjobs.core.limits import Limit, Plan, plan
 from streamjobs.core.registry import Handler
@@ -198,7 +199,7 @@ class Execution(msgspec.Struct, eq=False):
         """Note its arguments and the lanes of the limits that hold for it; False where none do.
 
         Raises:
-            DecodeFailed: its arguments do not fit the handler.
+            DecodeFailed: its arguments do not fit the handler, or the one that a limit goes by has no JSON form.
         """
         assert self.handler is not None
         plan = self.queue.plans.get(self.handler.kind) or self.queue.plan(self.handler)
@@ -206,7 +207,10 @@ class Execution(msgspec.Struct, eq=False):
             return False
         signature = self.handler.signature
         self.arguments = arguments = signature.decode(self.claim.body)
-        self.lanes = plan.lanes(lambda name: signature.value(arguments, name))
+        try:
+            self.lanes = plan.lanes(lambda name: signature.value(arguments, name))
+        except UsageError as error:
+            raise DecodeFailed(f"the key of a limit: {error}") from error
         return True
 
     @property
