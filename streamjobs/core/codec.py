@@ -290,12 +290,12 @@ def encode_value(value: Any, what: str) -> bytes:
     """Return `value` as JSON that says the same when it is decoded.
 
     Raises:
-        UsageError: it has no such form.
+        UsageError: it has no such form, or its class raised anything at all.
         PayloadTooLarge: over 256 KiB.
     """
     try:
         body = _encoder.encode(value)
-    except _PLAIN as error:
+    except Exception as error:
         raise UsageError(f"{what}: {reason(error)}") from error
     _check_body(body, value, what)
     return body
@@ -322,7 +322,12 @@ def _check_body(body: bytes, value: Any, what: str) -> None:
     if not body.isascii():
         _refuse_bytes(body, what)
     if b"null" in body:
-        _refuse_nan(msgspec.to_builtins(value, enc_hook=_without_raw), what)
+        try:
+            _refuse_nan(msgspec.to_builtins(value, enc_hook=_without_raw), what)
+        except UsageError:
+            raise
+        except Exception as error:
+            raise UsageError(f"{what}: {reason(error)}") from error
 
 
 def _refuse_bytes(body: bytes, what: str) -> None:

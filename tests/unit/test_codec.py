@@ -10,7 +10,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from streamjobs.core.codec import DecodeFailed, Signature, canonical, decode_value, encode_object
+from streamjobs.core.codec import DecodeFailed, Signature, encode_object
 from streamjobs.core.errors import InvalidOption, PayloadTooLarge, UsageError
 from streamjobs.core.names import MAX_PAYLOAD_BYTES
 
@@ -273,72 +273,6 @@ def test_a_body_that_does_not_fit_says_why(body: bytes) -> None:
 def test_pydantic_models_are_checked_by_their_own_rules() -> None:
     with pytest.raises(DecodeFailed, match="n: expected an int"):
         signature(Model).decode(b'{"x":{"n":"four"}}')
-
-
-@dataclass
-class Picky:
-    """Raises what no class should."""
-
-    n: int
-
-    def __post_init__(self) -> None:
-        if self.n < 0:
-            raise KeyError(self.n)
-
-
-class Lax(Model):
-    """Checks nothing, and fails where that comes out."""
-
-    def model_dump(self, *, mode: str) -> dict[str, int]:
-        raise LookupError("\ud800")
-
-    @classmethod
-    def model_validate(cls, value: Any) -> "Lax":
-        raise RuntimeError(value["n"])
-
-
-class Unprintable(NotImplementedError):
-    def __str__(self) -> str:
-        raise RuntimeError("no text")
-
-
-class Silent(Model):
-    @classmethod
-    def model_validate(cls, value: Any) -> "Silent":
-        raise Unprintable
-
-
-@pytest.mark.parametrize(
-    ("hint", "said"), [(Picky, "KeyError: -1"), (Lax, "RuntimeError: -1"), (Silent, "^.*Unprintable$")]
-)
-def test_whatever_a_class_raises_is_a_refusal(hint: Any, said: str) -> None:
-    one = signature(hint)
-    body = b'{"x":{"n":-1}}'
-
-    with pytest.raises(DecodeFailed, match=said):
-        one.decode(body)
-    with pytest.raises(UsageError, match=said):
-        one.check(body)
-    with pytest.raises(UsageError, match=said):
-        one.convert({"x": {"n": -1}})
-    with pytest.raises(UsageError, match=said):
-        one.argument("x", {"n": -1})
-    with pytest.raises(UsageError, match=said):
-        decode_value(b'{"n":-1}', hint, "what was kept")
-
-
-def test_whatever_a_class_raises_when_it_is_enqueued_is_a_refusal() -> None:
-    with pytest.raises(UsageError, match=r"handler: LookupError: \\ud800"):
-        signature(Lax).encode((Lax(1),), {})
-    with pytest.raises(UsageError, match="Lax: LookupError"):
-        canonical(Lax(1))
-
-
-def test_a_result_whose_class_raises_anything_is_not_what_was_annotated() -> None:
-    def handler() -> Picky: ...
-
-    with pytest.raises(UsageError, match="not what it is annotated to return: KeyError: -1"):
-        of(handler).result({"n": -1})
 
 
 def test_text_from_a_command_line_is_converted_by_the_signature() -> None:

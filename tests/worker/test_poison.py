@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from streamjobs import Batch, Concurrency, StreamJobs
+from streamjobs import Batch, Concurrency, JobFailed, StreamJobs
 from tests.worker.bench import Bench, crash_marked
-from tests.worker.support import Queue, drain
+from tests.worker.support import FAST, WITHIN_S, Queue, drain
 
 
 @dataclasses.dataclass
@@ -101,3 +101,35 @@ async def test_of_a_suspect_too(app: StreamJobs, queue: Queue, marks: int) -> No
 
     assert [dead["reason"] for dead in queue.dead()] == [b"undecodable"]
     assert (bench.starter.free(), bench.starter.idle, queue.pending()) == (10, True, [])
+
+
+async def returns(x: int = 0) -> Any:
+    return Model(x)
+
+
+async def returns_many(items: list[Picky]) -> list[Any]:
+    return [Model(-1 if item.n == 1 else item.n) for item in items]
+
+
+async def test_a_result_that_raises_anything_is_dead_and_gives_its_slot_back(app: StreamJobs, queue: Queue) -> None:
+    kind = app.job(name="k", result_ttl=60)(returns)
+
+    async with app.worker(options=FAST, concurrency=1):
+        bad, good = await kind.enqueue(-1), await kind.enqueue(7)
+        with pytest.raises(JobFailed, match=r"the result cannot be kept: .*LookupError: cannot be dumped"):
+            await bad.result(timeout=WITHIN_S)
+        assert await good.result(timeout=WITHIN_S) == 7
+
+    assert [dead["reason"] for dead in queue.dead()] == [b"permanent"]
+
+
+async def test_of_a_batch_the_items_behind_it_are_done(app: StreamJobs, queue: Queue) -> None:
+    kind = app.job(name="k", result_ttl=60, batch=Batch(max_items=3, max_wait=60))(returns_many)
+
+    async with app.worker(options=FAST, concurrency=3):
+        handles = [await kind.enqueue(Picky(n)) for n in range(3)]
+        assert [await handles[n].result(timeout=WITHIN_S) for n in (0, 2)] == [0, 2]
+        with pytest.raises(JobFailed, match="the result cannot be kept"):
+            await handles[1].result(timeout=WITHIN_S)
+        again = [await kind.enqueue(Picky(n)) for n in (4, 5, 6)]
+        assert [await handle.result(timeout=WITHIN_S) for handle in again] == [4, 5, 6]
