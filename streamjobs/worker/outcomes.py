@@ -59,8 +59,11 @@ def timed_out(execution: Execution) -> TimedOut:
 
 
 def trace(error: BaseException) -> str:
-    """Return the traceback of an error, as it can be logged."""
-    return valid("".join(traceback.format_exception(error)))
+    """Return the traceback of an error, as it can be logged; "" where it has none that can be told."""
+    try:
+        return valid("".join(traceback.format_exception(error)))
+    except Exception:
+        return ""
 
 
 def _after_ms(after: float | None) -> int | None:

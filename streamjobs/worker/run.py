@@ -23,6 +23,7 @@ from streamjobs.core.limits import Concurrency
 from streamjobs.core.registry import Handler, stranger
 from streamjobs.core.retry import Retry as Policy
 from streamjobs.worker import batch, context, outcomes
+from streamjobs.worker.background import Background
 from streamjobs.worker.clock import ServerClock
 from streamjobs.worker.execution import Access, Ending, Execution, WorkerQueue
 from streamjobs.worker.pool import Pool
@@ -52,6 +53,7 @@ class Runner:
         self._rules = rules
         self._settler = settler
         self._random = random
+        self._background = Background(settler.broken, "job")
         self.gatherer = batch.Gatherer(settler, self._start_batch, self._leave)
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
@@ -140,7 +142,7 @@ class Runner:
         self.running += 1
         execution.started = monotonic()
         run, own = self._run_in_process(execution, pool), self._context.copy()
-        execution.task = asyncio.create_task(run, name="streamjobs-job", context=own)
+        execution.task = self._background.spawn(run, own)
 
     async def _run_in_process(self, execution: Execution, pool: Pool) -> None:
         context.current.set(execution)
@@ -200,7 +202,7 @@ class Runner:
         assert handler is not None
         args = (context.BatchContext[Any](executions), items) if handler.signature.wants_context else (items,)
         run, own = self._run_batch(executions, handler, args), self._context.copy()
-        task = self._loop.create_task(run, name="streamjobs-batch", context=own)
+        task = self._background.spawn(run, own)
         started = monotonic()
         for execution in executions:
             execution.task, execution.beside, execution.started = task, executions, started
@@ -231,6 +233,13 @@ class Runner:
         self.on_end()
 
     def _ended(self, execution: Execution, outcome: Outcome) -> None:
+        """Take in what came of a run. Its task ends with this, and nobody waits for that."""
+        try:
+            self._take_in(execution, outcome)
+        except Exception as error:
+            self._background.take(error)
+
+    def _take_in(self, execution: Execution, outcome: Outcome) -> None:
         # The task's context holds the execution: with this the pair is freed at once, not by the collector.
         execution.task = None
         if self.spans is not None:
