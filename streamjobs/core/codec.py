@@ -12,7 +12,7 @@ import msgspec
 
 from streamjobs.core.errors import InvalidOption, PayloadTooLarge, UsageError
 from streamjobs.core.job import WIRE_VERSION, Meta
-from streamjobs.core.names import MAX_PAYLOAD_BYTES
+from streamjobs.core.names import MAX_PAYLOAD_BYTES, is_local_id
 from streamjobs.core.text import error_text
 
 
@@ -348,7 +348,7 @@ def decode_meta(raw: bytes) -> Meta:
     """Return the meta of an entry.
 
     Raises:
-        DecodeFailed: it is not a meta of a version that is known here.
+        DecodeFailed: it is not a meta of a version that is known here, or holds what none of its writers would.
     """
     if not raw:
         return _EMPTY
@@ -358,6 +358,8 @@ def decode_meta(raw: bytes) -> Meta:
         raise DecodeFailed(f"meta: {reason(error)}") from error
     if meta.version != WIRE_VERSION:
         raise DecodeFailed(f"meta: version {meta.version} is not {WIRE_VERSION}, the one known here")
+    if meta.id and not is_local_id(meta.id):
+        raise DecodeFailed(f"meta: id {meta.id!r:.80} is none that a server gives")
     return meta
 
 
