@@ -141,7 +141,7 @@ class Execution(msgspec.Struct, eq=False):
     marked: bool = False
     """Whether `suspect` recorded this start."""
     abandoned: bool = False
-    """Running long after its deadline, or the worker's end: settled without it, its slot given to others."""
+    """Running long after its deadline: settled without it, or lost, and its slot given to others."""
     traceback: str = ""
     span: Any = None
     """That of its run, where runs are traced."""

@@ -107,7 +107,6 @@ class WindDown:
             await asyncio.wait(cancelled, timeout=0.1 if self._aborting.is_set() else LAST_CALL_S)
         for execution in left:
             if execution.runs:
-                execution.abandoned = True
                 self._settler.release(execution)
         for queue in self._station.queues:
             for execution in list(queue.held.values()):
