@@ -12,7 +12,8 @@ import msgspec
 
 from streamjobs.core.errors import InvalidOption, PayloadTooLarge, UsageError
 from streamjobs.core.job import WIRE_VERSION, Meta
-from streamjobs.core.names import MAX_PAYLOAD_BYTES
+from streamjobs.core.names import MAX_PAYLOAD_BYTES, is_local_id
+from streamjobs.core.text import error_text
 
 
 class DecodeFailed(Exception):
@@ -37,8 +38,10 @@ def _dec_hook(kind: type, value: Any) -> Any:
     raise NotImplementedError(f"objects of type {kind.__name__} cannot be decoded from JSON")
 
 
-_UNENCODABLE = (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError)
-"""What encoding, and decoding what was encoded, may raise."""
+_PLAIN = (TypeError, ValueError, NotImplementedError, OverflowError, RecursionError)
+"""What encoding and decoding raise of themselves: their texts say enough. The classes of arguments and results are
+the users', with validators of their own, and raise anything.
+"""
 
 Arguments: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 """Positional and by name, as a handler is called with them."""
@@ -126,8 +129,8 @@ class Signature:
                 args, kwargs = (), self._by_name(args, kwargs)
             body = _encoder.encode(self.struct(*args, **kwargs))
             arguments: msgspec.Struct = self._decoder.decode(body)
-        except _UNENCODABLE as error:
-            raise UsageError(f"{self.name}: {_reason(error)}") from error
+        except Exception as error:
+            raise UsageError(f"{self.name}: {reason(error)}") from error
         _check_body(body, (args, kwargs), self.name)
         return body, arguments
 
@@ -147,8 +150,8 @@ class Signature:
         """As `bind`, for arguments by name in text or JSON form, as the command line has them."""
         try:
             arguments = msgspec.convert(values, self.struct, strict=False, dec_hook=_dec_hook)
-        except _UNENCODABLE as error:
-            raise UsageError(f"{self.name}: {_reason(error)}") from error
+        except Exception as error:
+            raise UsageError(f"{self.name}: {reason(error)}") from error
         return self.bind((), msgspec.structs.asdict(arguments))
 
     def argument(self, name: str, value: Any) -> bytes:
@@ -162,16 +165,16 @@ class Signature:
             raise UsageError(f"{self.name}: there is no argument {name!r:.80}; it has {', '.join(types) or 'none'}")
         try:
             converted = msgspec.convert(value, types[name], strict=False, dec_hook=_dec_hook)
-        except _UNENCODABLE as error:
-            raise UsageError(f"{self.name}: argument {name!r}: {_reason(error)}") from error
+        except Exception as error:
+            raise UsageError(f"{self.name}: argument {name!r}: {reason(error)}") from error
         return encode_value(converted, f"{self.name}: argument {name!r}")
 
     def check(self, body: bytes) -> msgspec.Struct:
         """Return the arguments of a body as fields; raise UsageError if it does not fit the signature."""
         try:
             arguments: msgspec.Struct = self._decoder.decode(body)
-        except (ValueError, RecursionError) as error:
-            raise UsageError(f"{self.name}: {_reason(error)}") from error
+        except Exception as error:
+            raise UsageError(f"{self.name}: {reason(error)}") from error
         return arguments
 
     def result(self, value: Any) -> Any:
@@ -182,24 +185,27 @@ class Signature:
         """
         try:
             return msgspec.convert(value, self._returns, str_keys=True, dec_hook=_dec_hook)
-        except msgspec.ValidationError as error:
-            raise UsageError(f"{self.name}: the result is not what it is annotated to return: {error}") from error
         except (TypeError, NotImplementedError):
             # No type that could be decoded: the value as JSON had it.
             return value
+        except Exception as error:
+            raise UsageError(
+                f"{self.name}: the result is not what it is annotated to return: {reason(error)}"
+            ) from error
 
     def decode(self, body: bytes) -> Arguments:
         """Return positional and keyword arguments of a body.
 
         Raises:
-            DecodeFailed: the body is not JSON, does not fit the signature, or exceeds 256 KiB, whoever wrote it.
+            DecodeFailed: the body is not JSON, does not fit the signature, or exceeds 256 KiB, whoever wrote it; or
+                a class of the arguments raised anything at all.
         """
         if len(body) > MAX_PAYLOAD_BYTES:
             raise DecodeFailed(f"arguments: {len(body)} bytes, the limit is {MAX_PAYLOAD_BYTES}")
         try:
             arguments = self._decoder.decode(body)
-        except (ValueError, RecursionError, NotImplementedError) as error:
-            raise DecodeFailed(f"arguments: {_reason(error)}") from error
+        except Exception as error:
+            raise DecodeFailed(f"arguments: {reason(error)}") from error
         if self._keyword_only:
             values = msgspec.structs.asdict(arguments)
             return tuple(values.pop(name) for name in self.positional), values
@@ -239,11 +245,16 @@ def _refuse_nan(value: Any, name: str) -> None:
             _refuse_nan(item, name)
 
 
-def _reason(error: BaseException) -> str:
-    text = str(error).removeprefix("Arguments.__init__() ").removeprefix("Arguments() ")
+def reason(error: BaseException) -> str:
+    """Return why a value was refused: in plain words, or as an error that a user's class raised."""
     if isinstance(error, UnicodeEncodeError):
         return "a string holds a lone surrogate, which has no UTF-8 form"
-    return text.replace("Object missing required field", "missing argument") or type(error).__name__
+    name = type(error).__name__
+    text = error_text(error)
+    if not isinstance(error, _PLAIN):
+        return text
+    text = text.removeprefix(f"{name}: ").removeprefix("Arguments.__init__() ").removeprefix("Arguments() ")
+    return text.replace("Object missing required field", "missing argument") or name
 
 
 def encode_json(value: Any) -> bytes:
@@ -252,8 +263,15 @@ def encode_json(value: Any) -> bytes:
 
 
 def canonical(value: Any) -> bytes:
-    """Return a value as JSON that is the same for equal values: sorted names and sets, no spaces."""
-    return _sorted_encoder.encode(value)
+    """Return a value as JSON that is the same for equal values: sorted names and sets, no spaces.
+
+    Raises:
+        UsageError: it has no such form.
+    """
+    try:
+        return _sorted_encoder.encode(value)
+    except Exception as error:
+        raise UsageError(f"{type(value).__name__}: {reason(error)}") from error
 
 
 def encode_object(values: dict[str, Any], what: str) -> bytes:
@@ -272,13 +290,13 @@ def encode_value(value: Any, what: str) -> bytes:
     """Return `value` as JSON that says the same when it is decoded.
 
     Raises:
-        UsageError: it has no such form.
+        UsageError: it has no such form, or its class raised anything at all.
         PayloadTooLarge: over 256 KiB.
     """
     try:
         body = _encoder.encode(value)
-    except _UNENCODABLE as error:
-        raise UsageError(f"{what}: {_reason(error)}") from error
+    except Exception as error:
+        raise UsageError(f"{what}: {reason(error)}") from error
     _check_body(body, value, what)
     return body
 
@@ -291,8 +309,8 @@ def decode_value(raw: bytes, kind: Any, what: str) -> Any:
     """
     try:
         return msgspec.json.decode(raw, type=kind, dec_hook=_dec_hook)
-    except (ValueError, TypeError, NotImplementedError) as error:
-        raise UsageError(f"{what} cannot be had as {getattr(kind, '__name__', kind)}: {error}") from error
+    except Exception as error:
+        raise UsageError(f"{what} cannot be had as {getattr(kind, '__name__', kind)}: {reason(error)}") from error
 
 
 def _check_body(body: bytes, value: Any, what: str) -> None:
@@ -304,7 +322,12 @@ def _check_body(body: bytes, value: Any, what: str) -> None:
     if not body.isascii():
         _refuse_bytes(body, what)
     if b"null" in body:
-        _refuse_nan(msgspec.to_builtins(value, enc_hook=_without_raw), what)
+        try:
+            _refuse_nan(msgspec.to_builtins(value, enc_hook=_without_raw), what)
+        except UsageError:
+            raise
+        except Exception as error:
+            raise UsageError(f"{what}: {reason(error)}") from error
 
 
 def _refuse_bytes(body: bytes, what: str) -> None:
@@ -325,16 +348,18 @@ def decode_meta(raw: bytes) -> Meta:
     """Return the meta of an entry.
 
     Raises:
-        DecodeFailed: it is not a meta of a version that is known here.
+        DecodeFailed: it is not a meta of a version that is known here, or holds what none of its writers would.
     """
     if not raw:
         return _EMPTY
     try:
         meta = _meta_decoder.decode(raw)
     except (ValueError, RecursionError) as error:
-        raise DecodeFailed(f"meta: {_reason(error)}") from error
+        raise DecodeFailed(f"meta: {reason(error)}") from error
     if meta.version != WIRE_VERSION:
         raise DecodeFailed(f"meta: version {meta.version} is not {WIRE_VERSION}, the one known here")
+    if meta.id and not is_local_id(meta.id):
+        raise DecodeFailed(f"meta: id {meta.id!r:.80} is none that a server gives")
     return meta
 
 

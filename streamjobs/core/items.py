@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin, get_type_hints, is_typeddict
 
 import msgspec
 
-from streamjobs.core.codec import Arguments, DecodeFailed, Signature
+from streamjobs.core.codec import Arguments, DecodeFailed, Signature, reason
 from streamjobs.core.errors import InvalidOption, UsageError
 
 
@@ -100,7 +100,7 @@ class ItemSignature(Signature):
         try:
             return self.item(**dict(zip(self.names, values, strict=True)))
         except Exception as error:
-            raise DecodeFailed(f"arguments: {self.item.__name__}: {error}") from error
+            raise DecodeFailed(f"arguments: {self.item.__name__}: {reason(error)}") from error
 
     def value(self, arguments: Arguments, name: str) -> Any:
         """Return one field of the item."""

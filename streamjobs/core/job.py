@@ -1,10 +1,12 @@
 """The values that move through named steps: Job, Claim, Outcome, Decision."""
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 
+from streamjobs.core import names
 from streamjobs.core.durability import MEMORY
+from streamjobs.core.numbers import FAR_MS
 from streamjobs.core.states import DeadReason
 
 WIRE_VERSION = 1
@@ -14,13 +16,19 @@ UNTIL_STARTED = "s"
 LATEST = "l"
 """Dedupe modes as a meta names them; neither, and no window: until the job has ended."""
 
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""What a meta may count to: as far as every reader of JSON is exact."""
+Span: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=names.MAX_DELAY_MS)]
+"""Ms that a meta may ask for."""
+Instant: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=FAR_MS)]
+
 
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One failed start, as the history keeps it."""
 
-    at_ms: int = msgspec.field(name="at", default=0)
+    at_ms: Instant = msgspec.field(name="at", default=0)
     """Server time, 0 when only the order is known."""
-    number: int = msgspec.field(name="n", default=0)
+    number: Count = msgspec.field(name="n", default=0)
     error: str = msgspec.field(name="e", default="")
     error_class: str = msgspec.field(name="k", default="")
     worker: str = msgspec.field(name="w", default="")
@@ -29,28 +37,29 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 class Meta(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=False, gc=False):
     """What travels with a job beside its arguments; all of it empty for a fresh, plain job.
 
-    The short names are the wire format (docs/protocol.md).
+    The short names are the wire format (docs/protocol.md). The ranges hold for what is decoded: somebody else may have
+    written it, and what is beyond them makes no job, rather than an error in the midst of a worker.
     """
 
     version: int = msgspec.field(name="v", default=WIRE_VERSION)
     id: str = ""
     """The job's local id, where the entry's own id is not it."""
-    generation: int = msgspec.field(name="g", default=0)
-    failures: int = msgspec.field(name="f", default=0)
-    crashes: int = msgspec.field(name="c", default=0)
+    generation: Count = msgspec.field(name="g", default=0)
+    failures: Count = msgspec.field(name="f", default=0)
+    crashes: Count = msgspec.field(name="c", default=0)
     """Starts of earlier entries of this job that were never settled."""
-    process_crashes: int = msgspec.field(name="pc", default=0)
+    process_crashes: Count = msgspec.field(name="pc", default=0)
     """Starts that ended with the death of a process in which nothing else ran."""
-    snoozes: int = msgspec.field(name="s", default=0)
-    rate_waits: int = msgspec.field(name="r", default=0)
-    parks: int = msgspec.field(name="p", default=0)
+    snoozes: Count = msgspec.field(name="s", default=0)
+    rate_waits: Count = msgspec.field(name="r", default=0)
+    parks: Count = msgspec.field(name="p", default=0)
     dedupe_key: str = msgspec.field(name="dk", default="")
     dedupe_mode: str = msgspec.field(name="dm", default="")
-    dedupe_window_ms: int = msgspec.field(name="dw", default=0)
-    result_ttl_ms: int = msgspec.field(name="rt", default=0)
-    expires_ms: int = msgspec.field(name="e", default=0)
+    dedupe_window_ms: Span = msgspec.field(name="dw", default=0)
+    result_ttl_ms: Span = msgspec.field(name="rt", default=0)
+    expires_ms: Span = msgspec.field(name="e", default=0)
     """How long after its enqueue its first attempt must have started; 0 for no limit, or for an instant."""
-    expires_at_ms: int = msgspec.field(name="ea", default=0)
+    expires_at_ms: Instant = msgspec.field(name="ea", default=0)
     drop_expired: bool = msgspec.field(name="ed", default=False)
     """Whether it is then cancelled, and not dead."""
     traceparent: str = msgspec.field(name="tp", default="")

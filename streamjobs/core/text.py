@@ -1,4 +1,4 @@
-"""Numbers, sizes, spans of time and ends of processes as people read them. Pure."""
+"""Numbers, sizes, spans of time, errors and ends of processes as people read them. Pure."""
 
 from signal import Signals
 
@@ -26,6 +26,19 @@ def plural(number: int, noun: str) -> str:
 def how_ended(code: int) -> str:
     """Return how a process ended: by its exit code, or minus the signal that killed it."""
     return f"was killed by {Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+
+def error_text(error: BaseException) -> str:
+    """Return type and text of an error, even where its own text fails: it must not take anybody along."""
+    try:
+        return valid(f"{type(error).__name__}: {error}")
+    except Exception:
+        return type(error).__name__
+
+
+def valid(text: str) -> str:
+    """Return a text that any log and any encoder takes: a lone surrogate becomes its escape."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def size(count_bytes: int) -> str:

@@ -14,6 +14,7 @@ from streamjobs.core.classify import Rule
 from streamjobs.core.job import Outcome, Raised, Returned
 from streamjobs.core.options import Batch
 from streamjobs.worker import outcomes
+from streamjobs.worker.background import Background
 from streamjobs.worker.execution import Ending, Execution, WorkerQueue
 from streamjobs.worker.settle import Settler
 
@@ -37,6 +38,7 @@ class Gatherer:
         self._settler = settler
         self._begin = begin
         self._left = left
+        self._background = Background(settler.broken, "batch")
         self._open: dict[tuple[WorkerQueue, str], Gathered] = {}
         self._loop = asyncio.get_running_loop()
         self.stopping = False
@@ -50,7 +52,7 @@ class Gatherer:
         key = (execution.queue, execution.kind)
         gathered = self._open.get(key)
         if gathered is None:
-            timer = self._loop.call_later(batch.max_wait_s, self._close, key)
+            timer = self._loop.call_later(batch.max_wait_s, self._time_is_up, key)
             gathered = self._open[key] = Gathered(timer, [], [])
         gathered.executions.append(execution)
         gathered.items.append(item)
@@ -66,6 +68,12 @@ class Gatherer:
         """Give back all that was gathered, and what comes from now on while `stopping` is set; uncharged."""
         self.stopping = True
         self.begin_all()
+
+    def _time_is_up(self, key: tuple[WorkerQueue, str]) -> None:
+        try:
+            self._close(key)
+        except Exception as error:
+            self._background.take(error)
 
     def _close(self, key: tuple[WorkerQueue, str]) -> None:
         gathered = self._open.pop(key)

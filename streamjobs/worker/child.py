@@ -32,6 +32,7 @@ from streamjobs.core.errors import UsageError
 from streamjobs.core.job import Raised, Returned, Undecodable
 from streamjobs.core.memory import rss_bytes
 from streamjobs.core.registry import Handler, Registry
+from streamjobs.core.text import error_text, valid
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.worker import context, outcomes
 from streamjobs.worker.execution import Access, Execution, WorkerQueue
@@ -103,7 +104,7 @@ class Forwarder(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Send a record, with its traceback as text."""
         try:
-            self._to.say(Record(record.name, record.levelno, outcomes.valid(self.format(record))))
+            self._to.say(Record(record.name, record.levelno, valid(self.format(record))))
         except Exception:
             self.handleError(record)
 
@@ -125,7 +126,7 @@ class Workplace:
             import_module(module)
         except BaseException as error:
             print(outcomes.trace(error), file=sys.stderr)
-            self._failures[kind.encode()] = f"importing {module} failed in its process: {outcomes.text(error)}"
+            self._failures[kind.encode()] = f"importing {module} failed in its process: {error_text(error)}"
             return
         for home in list(homes):
             handler = home.registry.find(kind)

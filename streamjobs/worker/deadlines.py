@@ -36,5 +36,6 @@ class Deadlines:
         if execution.ending is Ending.NONE:
             execution.ending = Ending.DEADLINE
             execution.cancel()
-        elif execution.ending is Ending.DEADLINE and late_s >= self._grace_s:
+        elif late_s >= self._grace_s:
+            # Also where it was cancelled, or lost, before: its slot is ours all the same.
             self._runner.abandon(execution)

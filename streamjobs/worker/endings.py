@@ -13,6 +13,7 @@ from streamjobs.core.job import (
     Retry,
     Snooze,
 )
+from streamjobs.core.numbers import FAR_MS, whole
 from streamjobs.protocol.leases import Giveback
 from streamjobs.protocol.settle import Death, Ending, Postponement
 from streamjobs.worker.execution import Execution
@@ -57,7 +58,7 @@ def _history(execution: Execution, last: Attempt | None) -> tuple[Attempt, ...]:
     for number, start in enumerate(starts, execution.attempt - len(starts)):
         worker, _, when = start.rpartition("@")
         at = when.partition("/")[0]
-        crashes.append(Attempt(int(at) if at.isdigit() else 0, max(0, number), "the process died", "crash", worker))
+        crashes.append(Attempt(min(max(0, whole(at)), FAR_MS), max(0, number), "the process died", "crash", worker))
     return (*execution.meta.history, *crashes, *([last] if last else []))[-HISTORY_LENGTH:]
 
 

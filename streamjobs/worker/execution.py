@@ -11,7 +11,8 @@ import msgspec
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.client.sync import SyncExecutor
 from streamjobs.core import job
-from streamjobs.core.codec import Arguments
+from streamjobs.core.codec import Arguments, DecodeFailed
+from streamjobs.core.errors import UsageError
 from streamjobs.core.job import FRESH, Claim, Meta
 from streamjobs.core.limits import Limit, Plan, plan
 from streamjobs.core.registry import Handler
@@ -149,7 +150,7 @@ class Execution(msgspec.Struct, eq=False):
     marked: bool = False
     """Whether `suspect` recorded this start."""
     abandoned: bool = False
-    """Running long after its deadline, or the worker's end: settled without it, its slot given to others."""
+    """Running long after its deadline: settled without it, or lost, and its slot given to others."""
     traceback: str = ""
     span: Any = None
     """That of its run, where runs are traced."""
@@ -212,7 +213,7 @@ class Execution(msgspec.Struct, eq=False):
         """Note its arguments and the lanes of the limits that hold for it; False where none do.
 
         Raises:
-            DecodeFailed: its arguments do not fit the handler.
+            DecodeFailed: its arguments do not fit the handler, or the one that a limit goes by has no JSON form.
         """
         assert self.handler is not None
         plan = self.queue.plans.get(self.handler.kind) or self.queue.plan(self.handler)
@@ -220,7 +221,10 @@ class Execution(msgspec.Struct, eq=False):
             return False
         signature = self.handler.signature
         self.arguments = arguments = signature.decode(self.claim.body)
-        self.lanes = plan.lanes(lambda name: signature.value(arguments, name))
+        try:
+            self.lanes = plan.lanes(lambda name: signature.value(arguments, name))
+        except UsageError as error:
+            raise DecodeFailed(f"the key of a limit: {error}") from error
         return True
 
     @property

@@ -12,12 +12,12 @@ from streamjobs.core.errors import OutcomeUnknown
 from streamjobs.core.limits import Limit
 from streamjobs.core.subscription import Subscription
 from streamjobs.protocol import leases
+from streamjobs.worker.background import end
 from streamjobs.worker.check import check
 from streamjobs.worker.discovery import Discovery
 from streamjobs.worker.execution import WorkerQueue
 from streamjobs.worker.service import HEALABLE, Backoff, until
 from streamjobs.worker.station import Station
-from streamjobs.worker.winddown import end
 
 log = logging.getLogger("streamjobs.worker")
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from time import monotonic
 
 from streamjobs.client.sync import SyncExecutor
@@ -26,12 +27,19 @@ Verdict = Callable[[Execution, int, str], None]
 class LeaseKeeper:
     """Renews every claim older than a third of its lease: read ahead, running, decided but not settled."""
 
-    def __init__(self, station: Station, executor: SyncExecutor, verdict: Verdict) -> None:
-        """Run in the worker's event loop; `start` begins."""
+    def __init__(
+        self,
+        station: Station,
+        executor: SyncExecutor,
+        verdict: Verdict,
+        broken: Callable[[BaseException], None] = lambda error: None,
+    ) -> None:
+        """Run in the worker's event loop; `start` begins. `broken`: takes there what ends the thread."""
         self._executor = executor
         self._queues = station.queues
         self._consumer = station.consumer
         self._verdict = verdict
+        self._broken = broken
         # A job past its deadline by more than this is given up: its handler does not end.
         self._overdue_s = station.options.ms("grace") / 1000
         self._loop = asyncio.get_running_loop()
@@ -62,10 +70,14 @@ class LeaseKeeper:
         self._thread.join(LAST_ROUND_S)
 
     def _run(self) -> None:
-        while not self._stop.wait(self._every_s()):
-            self._watch_loop()
-            for queue in self._queues:
-                self.round(queue)
+        try:
+            while not self._stop.wait(self._every_s()):
+                self._watch_loop()
+                for queue in self._queues:
+                    self.round(queue)
+        except Exception as error:
+            # Without leases its jobs would be taken over one by one, and run beside it.
+            self._in_loop(partial(self._broken, error))
 
     def _every_s(self) -> float:
         return min((queue.lease_ms for queue in self._queues), default=self._default_ms) / 6000

@@ -7,6 +7,7 @@ from streamjobs.core.classify import Rule, classify
 from streamjobs.core.errors import Cancel, Permanent, RateLimited, Snooze, Temporary, UsageError
 from streamjobs.core.job import Cancelled, Interrupted, Outcome, Raised, Snoozed, TimedOut
 from streamjobs.core.names import milliseconds
+from streamjobs.core.text import error_text, valid
 from streamjobs.worker.execution import Ending, Execution
 
 
@@ -23,7 +24,7 @@ def raised(execution: Execution, error: BaseException, rules: tuple[Rule, ...]) 
         return _raised(execution, error, rules)
     except Exception as problem:
         # A wrong delay, or a rule of the app that fails: neither may cost the worker a slot.
-        return Raised(f"{text(error)} (and {text(problem)})", "bug")
+        return Raised(f"{error_text(error)} (and {error_text(problem)})", "bug")
 
 
 def _raised(execution: Execution, error: BaseException, rules: tuple[Rule, ...]) -> Raised | Snoozed | Cancelled:
@@ -33,11 +34,11 @@ def _raised(execution: Execution, error: BaseException, rules: tuple[Rule, ...])
         case Cancel():
             return Cancelled(valid(str(error)))
         case RateLimited():
-            return Raised(text(error), "rate_limited", uncharged=True, after_ms=_after_ms(error.after))
+            return Raised(error_text(error), "rate_limited", uncharged=True, after_ms=_after_ms(error.after))
     cause = error.__cause__ if isinstance(error, Temporary | Permanent) and error.__cause__ else error
     policy = execution.handler.options.retry.permanent if execution.handler else ()
     return Raised(
-        text(error),
+        error_text(error),
         classify(cause, rules),
         permanent=isinstance(error, (Permanent, *policy)),
         after_ms=_after_ms(error.after) if isinstance(error, Temporary) else None,
@@ -57,22 +58,12 @@ def timed_out(execution: Execution) -> TimedOut:
     return TimedOut(round((timeout_s or 0) * 1000))
 
 
-def text(error: BaseException) -> str:
-    """Return type and text of an error, even where its own text fails: it must not take the worker along."""
-    try:
-        return valid(f"{type(error).__name__}: {error}")
-    except Exception:
-        return type(error).__name__
-
-
 def trace(error: BaseException) -> str:
-    """Return the traceback of an error, as it can be logged."""
-    return valid("".join(traceback.format_exception(error)))
-
-
-def valid(text: str) -> str:
-    """Return a text that any log and any encoder takes: a lone surrogate becomes its escape."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    """Return the traceback of an error, as it can be logged; "" where it has none that can be told."""
+    try:
+        return valid("".join(traceback.format_exception(error)))
+    except Exception:
+        return ""
 
 
 def _after_ms(after: float | None) -> int | None:

@@ -10,7 +10,7 @@ from time import monotonic
 
 from streamjobs.client.aio import AsyncExecutor
 from streamjobs.worker.execution import WorkerQueue
-from streamjobs.worker.fetch import Fetcher
+from streamjobs.worker.fetch import NO_QUEUE_S, Fetcher
 from streamjobs.worker.run import Runner
 from streamjobs.worker.start import Starter
 from streamjobs.worker.station import Station
@@ -63,4 +63,4 @@ class Quarantine(Fetcher):
             self._found, self._found_at = self.reclaimed, now
         elif now - self._found_at > self._idle_s and self._starter.idle:
             self._stop()
-        return max(0.0, min(queue.next_sweep for queue in self._queues) - now)
+        return max(0.0, min((queue.next_sweep for queue in self._queues), default=now + NO_QUEUE_S) - now)

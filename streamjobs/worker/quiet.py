@@ -1,26 +1,24 @@
 """Let a worker start nothing for a while: what runs goes on, and what it had claimed beside goes to others at once."""
 
-import asyncio
-from collections.abc import Coroutine
-from typing import Any
-
+from streamjobs.worker.background import Background
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.promote import Promoter
 from streamjobs.worker.start import Starter
 from streamjobs.worker.station import Station
-from streamjobs.worker.winddown import end
 
 
 class Quiet:
     """Whether a worker is quiet. Of the worker's own event loop."""
 
-    def __init__(self, station: Station, starter: Starter, fetcher: Fetcher, promoter: Promoter | None) -> None:
+    def __init__(
+        self, station: Station, starter: Starter, fetcher: Fetcher, promoter: Promoter | None, background: Background
+    ) -> None:
         self._station = station
         self._starter = starter
         self._fetcher = fetcher
         self._promoter = promoter
         self._over = False
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = background
         self.on = False
 
     def begin(self) -> None:
@@ -29,9 +27,9 @@ class Quiet:
             self.on = True
             self._starter.stop()
             # A read that waits on the server would bring something.
-            self._spawn(self._fetcher.nudge())
+            self._background.spawn(self._fetcher.nudge())
             if self._promoter:
-                self._spawn(self._promoter.turn_deaf())
+                self._background.spawn(self._promoter.turn_deaf())
 
     def end(self) -> None:
         """Start again."""
@@ -47,9 +45,4 @@ class Quiet:
     async def close(self) -> None:
         """Leave everything as it is: the worker ends."""
         self._over = True
-        await end(list(self._tasks))
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name="streamjobs-quiet")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        await self._background.end()

@@ -14,11 +14,12 @@ from streamjobs.core.memory import rss_bytes
 from streamjobs.core.version import __version__
 from streamjobs.protocol import workers
 from streamjobs.protocol.workers import MOST_JOBS, MOST_QUEUES, QUIET, RUN, STOP, Note, Running
+from streamjobs.worker.background import end
 from streamjobs.worker.run import Runner
 from streamjobs.worker.service import run_service
 from streamjobs.worker.settle import Settler
 from streamjobs.worker.station import Station
-from streamjobs.worker.winddown import end, last_call
+from streamjobs.worker.winddown import last_call
 
 log = logging.getLogger("streamjobs.worker")
 

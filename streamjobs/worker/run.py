@@ -18,11 +18,23 @@ from streamjobs.core.classify import Rule
 from streamjobs.core.codec import DecodeFailed, decode_meta
 from streamjobs.core.decide import decide
 from streamjobs.core.errors import UsageError
-from streamjobs.core.job import FRESH, Bury, Decision, Expired, Outcome, Retry, Returned, Undecodable, Unknown
+from streamjobs.core.job import (
+    FRESH,
+    Bury,
+    Decision,
+    Expired,
+    Interrupted,
+    Outcome,
+    Retry,
+    Returned,
+    Undecodable,
+    Unknown,
+)
 from streamjobs.core.limits import Concurrency
 from streamjobs.core.registry import Handler, stranger
 from streamjobs.core.retry import Retry as Policy
 from streamjobs.worker import batch, context, outcomes
+from streamjobs.worker.background import Background
 from streamjobs.worker.clock import ServerClock
 from streamjobs.worker.execution import Access, Ending, Execution, WorkerQueue
 from streamjobs.worker.pool import Pool
@@ -52,6 +64,7 @@ class Runner:
         self._rules = rules
         self._settler = settler
         self._random = random
+        self._background = Background(settler.broken, "job")
         self.gatherer = batch.Gatherer(settler, self._start_batch, self._leave)
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
@@ -140,7 +153,7 @@ class Runner:
         self.running += 1
         execution.started = monotonic()
         run, own = self._run_in_process(execution, pool), self._context.copy()
-        execution.task = asyncio.create_task(run, name="streamjobs-job", context=own)
+        execution.task = self._background.spawn(run, own)
 
     async def _run_in_process(self, execution: Execution, pool: Pool) -> None:
         context.current.set(execution)
@@ -200,7 +213,7 @@ class Runner:
         assert handler is not None
         args = (context.BatchContext[Any](executions), items) if handler.signature.wants_context else (items,)
         run, own = self._run_batch(executions, handler, args), self._context.copy()
-        task = self._loop.create_task(run, name="streamjobs-batch", context=own)
+        task = self._background.spawn(run, own)
         started = monotonic()
         for execution in executions:
             execution.task, execution.beside, execution.started = task, executions, started
@@ -231,19 +244,29 @@ class Runner:
         self.on_end()
 
     def _ended(self, execution: Execution, outcome: Outcome) -> None:
+        """Take in what came of a run. Its task ends with this, and nobody waits for that."""
+        try:
+            self._take_in(execution, outcome)
+        except Exception as error:
+            self._background.take(error)
+
+    def _take_in(self, execution: Execution, outcome: Outcome) -> None:
         # The task's context holds the execution: with this the pair is freed at once, not by the collector.
         execution.task = None
         if self.spans is not None:
             self.spans.end(execution, outcome)
         if execution.abandoned:
             self.stuck -= 1
-            if execution.ending is Ending.DEADLINE:
-                self._settler.vacate(execution)
+            self._settler.vacate(execution)
             # Its slot may have been among those that were not replaced.
             self.on_end()
             return
         self.running -= 1
         self.finished += 1
+        if execution.settling:
+            # Given back without it, at the worker's end.
+            self.on_end()
+            return
         execution.ran_s = monotonic() - execution.started
         if isinstance(outcome, Returned):
             if execution.meta is FRESH:
@@ -251,12 +274,16 @@ class Runner:
             else:
                 self._returned(execution, outcome)
         elif execution.ending is Ending.LOST:
-            self.dropped += 1
-            execution.queue.drop(execution)
+            self._drop(execution)
             self._settler.vacate(execution)
         else:
             self._decide(execution, outcome)
         self.on_end()
+
+    def _drop(self, execution: Execution) -> None:
+        """Hold a job no more that has ended elsewhere, or is another worker's."""
+        self.dropped += 1
+        execution.queue.drop(execution)
 
     def _returned(self, execution: Execution, outcome: Returned) -> None:
         """Settle a success, also one that comes late: the first one counts, whoever brings it."""
@@ -289,25 +316,30 @@ class Runner:
         return self.refuse(execution, Unknown())
 
     def abandon(self, execution: Execution) -> None:
-        """Settle a job whose handler does not end, and give its slot to others.
+        """Give the slot of a handler that does not end to others, and settle its job if that is not lost.
 
         It is retried no sooner than a lease from now, since the old run goes on.
         """
         execution.abandoned = True
         execution.ran_s = monotonic() - execution.started
         self.running -= 1
+        self.finished += 1
         self.stuck += 1
         said = "job %s (%s) does not end: abandoned"
         log.error(said, execution.job_id, execution.kind, extra=execution.log_fields)
-        outcome = outcomes.timed_out(execution)
+        lost = execution.ending is Ending.LOST
+        outcome = Interrupted() if lost else outcomes.timed_out(execution)
         if self.spans is not None:
             self.spans.end(execution, outcome)
-        decision = self._decision(execution, outcome)
-        if isinstance(decision, Retry):
-            delay_ms = max(decision.delay_ms, execution.queue.lease_ms)
-            decision = msgspec.structs.replace(decision, delay_ms=delay_ms)
-        self._report(execution, decision)
-        self._settler.decided(execution, decision)
+        if lost:
+            self._drop(execution)
+        else:
+            decision = self._decision(execution, outcome)
+            if isinstance(decision, Retry):
+                delay_ms = max(decision.delay_ms, execution.queue.lease_ms)
+                decision = msgspec.structs.replace(decision, delay_ms=delay_ms)
+            self._report(execution, decision)
+            self._settler.decided(execution, decision)
         self.on_end()
 
     async def close(self) -> None:

@@ -9,9 +9,8 @@ supervisor keeps a child for those, the others leave them to it.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from time import monotonic
-from typing import Any
 
 from streamjobs.core.codec import DecodeFailed
 from streamjobs.core.decide import crashed
@@ -21,6 +20,7 @@ from streamjobs.core.text import plural
 from streamjobs.protocol import lanes, leases
 from streamjobs.worker.admit import Admission
 from streamjobs.worker.announce import Announcer
+from streamjobs.worker.background import Background
 from streamjobs.worker.duty import Duty
 from streamjobs.worker.execution import Execution, WorkerQueue
 from streamjobs.worker.mark import Marker
@@ -80,7 +80,7 @@ class Starter:
         self._filling = False
         self._loop = asyncio.get_running_loop()
         self._empty = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = Background(settler.broken, "start")
         self.stopping = False
         self.added = 0
         """Claims that came here; grows for as long as the worker lives."""
@@ -162,7 +162,7 @@ class Starter:
         self._send_starts()
         entrants, self._entrants = self._entrants, []
         for queue in dict.fromkeys(one.queue for one in entrants):
-            self._spawn(self._enter(queue, [one for one in entrants if one.queue is queue]))
+            self._background.spawn(self._enter(queue, [one for one in entrants if one.queue is queue]))
 
     def _begin(self, execution: Execution, now: float) -> None:
         if execution.lapsed(now):
@@ -188,7 +188,7 @@ class Starter:
 
     def _send_starts(self) -> None:
         if self._unannounced:
-            self._spawn(self._announce_and_start(self._unannounced))
+            self._background.spawn(self._announce_and_start(self._unannounced))
             self._unannounced = []
 
     async def _announce_and_start(self, executions: list[Execution]) -> None:
@@ -256,7 +256,7 @@ class Starter:
             self._settler.decided(execution, decision)
         elif crashes < ALONE_FROM:
             self._marking += 1
-            self._spawn(self._mark_and_start(execution))
+            self._background.spawn(self._mark_and_start(execution))
         elif self._duty is Duty.ORDINARY:
             self._settler.release(execution, quiet=True)
             self.left += 1
@@ -265,12 +265,7 @@ class Starter:
             self._settler.release(execution, held_alone=True)
         else:
             self._lone = execution
-            self._spawn(self._run_alone(execution))
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name="streamjobs-start")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+            self._background.spawn(self._run_alone(execution))
 
     async def _mark_and_start(self, execution: Execution) -> None:
         starts = False
@@ -290,22 +285,30 @@ class Starter:
 
     async def _run_alone(self, execution: Execution) -> None:
         task = None
+        try:
+            task = await self._start_alone(execution)
+        finally:
+            # However that ends: beside a suspect that is about to run alone nothing starts.
+            if task is not None:
+                task.add_done_callback(lambda _: self._company(execution))
+            else:
+                self._company(execution)
+
+    async def _start_alone(self, execution: Execution) -> "asyncio.Task[None] | None":
+        """Start a suspect once all else has ended; return what runs, if that is to run alone."""
         enough = execution.claim.releases >= ENOUGH_RELEASES and self._duty is Duty.ALL
         if await self._emptied(patient=enough):
             if await self._marker.mark(execution) and await self._announced(execution):
                 said = "job %s runs alone: %s never ended"
                 log.warning(said, execution.job_id, plural(execution.crashes, "start"), extra=execution.log_fields)
                 self._runner.start(execution, alone=True)
-                task = execution.task
+                return execution.task
         elif not enough or self.stopping or execution.lapsed(monotonic()):
             self._settler.release(execution, held_alone=True)
         elif execution.queue.holds(execution) and await self._announced(execution):
             # Uncounted, or the crash of another would bury it.
             self._runner.start(execution, alone=True)
-        if task is not None:
-            task.add_done_callback(lambda _: self._company(execution))
-        else:
-            self._company(execution)
+        return None
 
     def _company(self, execution: Execution) -> None:
         """Start others again, now that this suspect has ended or was abandoned."""
@@ -330,7 +333,7 @@ class Starter:
         free = min(count, self.free())
         if free > 0:
             self._marking += free
-            self._spawn(self._take(queue, free))
+            self._background.spawn(self._take(queue, free))
         queue.rung = queue.rung or free < count
 
     async def _take(self, queue: WorkerQueue, most: int) -> None:
@@ -373,15 +376,7 @@ class Starter:
 
     async def stopped(self) -> None:
         """Wait until nothing is on its way to a start."""
-        try:
-            if self._tasks:
-                await asyncio.wait(self._tasks)
-        except asyncio.CancelledError:
-            tasks = list(self._tasks)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            raise
+        await self._background.ended()
 
     def _on_end(self) -> None:
         # Many jobs end in one turn of the loop: the slots that they free are filled at its end, together.
@@ -392,7 +387,10 @@ class Starter:
     def _turn(self) -> None:
         # Here alone: were it said wherever slots are filled, each time would begin one more row of turns.
         self._filling = False
-        self._fill()
+        try:
+            self._fill()
+        except Exception as error:
+            self._background.take(error)
         self.room.set()
         if self._lone:
             self._empty.set()

@@ -21,6 +21,7 @@ import msgspec
 from streamjobs.core.errors import StreamJobsError
 from streamjobs.core.retry import Exponential
 from streamjobs.core.text import how_ended, plural
+from streamjobs.worker.background import Background
 from streamjobs.worker.front import QUARANTINE, Front
 from streamjobs.worker.line import ABORT, AWAKE, LAST, MOVES, QUIET, READY, STOP, SUSPECT
 from streamjobs.worker.service import until
@@ -160,21 +161,26 @@ class Supervisor:
         numbers = (signal.SIGTERM, signal.SIGINT)
         for number in numbers:
             loop.add_signal_handler(number, self._on_signal, int(number))
-        quarantine = asyncio.create_task(self._keep_quarantine(), name="streamjobs-quarantine")
-        asking = asyncio.create_task(self._ask(), name="streamjobs-asking")
+        broken: asyncio.Future[None] = loop.create_future()
+        # Nobody else would start what suspects wait for.
+        broken.add_done_callback(lambda _: self._stop(STOP))
+        background = Background(broken, "supervisor")
+        quarantine = background.spawn(self._keep_quarantine())
+        background.spawn(self._ask())
         try:
             await asyncio.gather(*(self._keep(number) for number in range(self._processes)))
             self._stop(STOP)
-            await quarantine
+            await asyncio.wait([quarantine])
         finally:
             self._stopping.set()
-            quarantine.cancel()
-            asking.cancel()
+            await background.end()
             await self._leave_none()
             for number in numbers:
                 loop.remove_signal_handler(number)
         if isinstance(self._cause, CrashedAtStart):
             raise self._cause
+        if broken.done():
+            broken.result()
         if len(self._signals) > 1:
             return 128 + self._signals[1]
         return self._cause or max(self._codes, default=0)

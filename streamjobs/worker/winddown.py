@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine
 from time import monotonic
 from typing import Any
 
 from streamjobs.core.text import plural
 from streamjobs.protocol import leases
+from streamjobs.worker.background import end
 from streamjobs.worker.execution import Ending, Execution
 from streamjobs.worker.fetch import Fetcher
 from streamjobs.worker.promote import Promoter
@@ -106,7 +107,6 @@ class WindDown:
             await asyncio.wait(cancelled, timeout=0.1 if self._aborting.is_set() else LAST_CALL_S)
         for execution in left:
             if execution.runs:
-                execution.abandoned = True
                 self._settler.release(execution)
         for queue in self._station.queues:
             for execution in list(queue.held.values()):
@@ -127,10 +127,3 @@ async def last_call(what: Awaitable[Any]) -> None:
     waiting = asyncio.ensure_future(what)
     await asyncio.wait([waiting], timeout=AT_ONCE_S)
     await end([waiting])
-
-
-async def end(tasks: "Sequence[asyncio.Future[Any]]") -> None:
-    """Cancel tasks and wait until they have ended."""
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)

@@ -26,6 +26,7 @@ from streamjobs.core.thresholds import Thresholds
 from streamjobs.protocol import upkeep
 from streamjobs.protocol.keys import QueueKeys
 from streamjobs.protocol.workers import QUIET, RUN, STOP
+from streamjobs.worker.background import Background, end
 from streamjobs.worker.burst import Burst
 from streamjobs.worker.count import AtWork, counting
 from streamjobs.worker.cron import Scheduler
@@ -51,7 +52,7 @@ from streamjobs.worker.start import Starter
 from streamjobs.worker.station import Station, new_consumer
 from streamjobs.worker.upkeep import Upkeep
 from streamjobs.worker.watchdog import Watchdog
-from streamjobs.worker.winddown import WindDown, end, end_run
+from streamjobs.worker.winddown import WindDown, end_run
 
 log = logging.getLogger("streamjobs.worker")
 
@@ -227,7 +228,8 @@ class Worker:
             if any(handler.options.process for handler in self._handlers.values()):
                 runner.pool = Pool(self._station, self._handlers.values(), self._connections.target)
             stack.push_async_callback(runner.close)
-            keeper = LeaseKeeper(self._station, self._lease_executor(stack), self._verdict)
+            broken = Background(settler.broken, "lease").take
+            keeper = LeaseKeeper(self._station, self._lease_executor(stack), self._verdict, broken)
             keeper.start()
             try:
                 return await self._serve(stack, settler, runner, keeper)
@@ -257,7 +259,7 @@ class Worker:
         fetcher, promoter = self._fetching(reader, sleeper, starter, runner)
         stack.enter_context(self._meter.counting(AtWork(station, settler, runner, fetcher)))
         self._watchdog = Watchdog(station, fetcher, starter, runner, keeper)
-        self._quiet = quiet = Quiet(station, starter, fetcher, promoter)
+        self._quiet = quiet = Quiet(station, starter, fetcher, promoter, Background(settler.broken, "quiet"))
         if self._starts_quiet:
             quiet.begin()
         services: list[Service] = [Deadlines(station, runner, starter), self._watchdog, settler.times]

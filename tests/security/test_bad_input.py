@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamjobs import JobOptions, StreamJobs, UsageError
+from streamjobs import Fixed, JobOptions, RateLimited, Retry, Snooze, StreamJobs, UsageError
 from tests.security.corpus import BODIES, FIELDS, KINDS, METAS, NAMES, VALUES
 from tests.worker.support import Queue, drain, make_app, messages
 
@@ -149,9 +149,25 @@ async def test_case_C7_bodies_are_run_or_dead_with_their_bytes(app: StreamJobs, 
     assert sorted(row["body"] for row in dead) == sorted(body for name, body in BODIES.items() if name not in RUN)
 
 
-async def test_case_C7_metas_do_no_harm(app: StreamJobs, queue: Queue) -> None:
+async def fails() -> None:
+    raise ValueError("on purpose")
+
+
+async def is_limited() -> None:
+    raise RateLimited("on purpose", after=3600)
+
+
+async def puts_itself_off() -> None:
+    raise Snooze(3600)
+
+
+@pytest.mark.parametrize("kind", ["echo", "fails", "is_limited", "puts_itself_off", "nobody"])
+async def test_case_C7_metas_do_no_harm(app: StreamJobs, queue: Queue, kind: str) -> None:
+    app.job(name="fails", retry=Retry(max_attempts=2, backoff=Fixed(0.001)))(fails)
+    app.job(name="is_limited")(is_limited)
+    app.job(name="puts_itself_off")(puts_itself_off)
     for meta in METAS.values():
-        queue.add("kind", "echo", "body", '{"value":1}', "meta", meta)
+        queue.add("kind", kind, "body", "{}", "meta", meta)
 
     await contained(app, queue, len(METAS))
 

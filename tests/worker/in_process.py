@@ -63,6 +63,16 @@ def large(size: int) -> str:
     return "x" * size
 
 
+class Undumped:
+    def model_dump(self, *, mode: str) -> None:
+        raise LookupError("cannot be dumped")
+
+
+@app.job(process=True)
+def undumped() -> object:
+    return Undumped()
+
+
 @app.job(process=True)
 def look(ctx: Context[Any], n: int) -> list[Any]:
     assert current_job().id == ctx.id

@@ -45,6 +45,15 @@ async def test_a_result_that_is_too_large_makes_the_job_dead_one_that_is_not_kep
     assert b'"k":"bug"' in queue.dead()[0]["history"]
 
 
+async def test_a_result_that_raises_is_no_death_of_its_process(processes: StreamJobs, queue: Queue) -> None:
+    async with processes.worker(options=FAST):
+        with pytest.raises(JobFailed, match=r"the result cannot be kept: .*LookupError") as caught:
+            await (await in_process.undumped.enqueue()).result(timeout=WITHIN_S)
+
+    assert caught.value.reason == "permanent"
+    assert b'"k":"bug"' in queue.dead()[0]["history"]
+
+
 async def test_a_run_cannot_move_the_deadline_at_which_it_is_killed(processes: StreamJobs) -> None:
     async with processes.worker(options=FAST):
         with pytest.raises(JobFailed, match="killed at its timeout"):

@@ -30,6 +30,15 @@ async def test_an_ordinary_child_leaves_a_suspect_to_others_without_a_ring(
     assert queue.command("LLEN", queue.keys.bell) == 0
 
 
+async def test_the_quarantine_child_waits_for_a_queue_where_patterns_have_found_none(
+    app: StreamJobs, queue: Queue, gate: Gate
+) -> None:
+    bench = Bench(app, queue, 1, duty=Duty.SUSPECTS)
+    bench.station.queues.clear()
+
+    assert await bench.quarantine.tick() > 0
+
+
 @pytest.mark.parametrize("slots", [1, 10])
 async def test_an_ordinary_child_takes_what_it_left_once_a_ring_and_not_for_ever(
     app: StreamJobs, queue: Queue, gate: Gate, slots: int

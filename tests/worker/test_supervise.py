@@ -256,6 +256,23 @@ async def test_the_child_for_suspects_ends_where_no_other_starts_anything(tmp_pa
     assert (tmp_path / "starts").read_text() == "xxstopped"
 
 
+async def test_an_error_in_the_keeping_of_the_child_for_suspects_ends_the_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Suspects would else wait for a child that nobody starts."""
+    program = CHILD + "line.send(b'u')\nsys.exit(line.recv(1) != b's')\n"
+    command = [sys.executable, "-c", program, str(tmp_path / "starts")]
+
+    async def fails(supervisor: Supervisor) -> None:
+        await supervisor._suspects.wait()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Supervisor, "_keep_quarantine", fails)
+
+    with pytest.raises(ZeroDivisionError):
+        await asyncio.wait_for(Supervisor(command, 1, backoff=AT_ONCE).run(), PATIENT_S)
+
+
 async def test_a_child_that_does_not_move_is_told_of_once_and_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -116,7 +116,8 @@ def test_F13_a_handler_that_blocks_the_loop_keeps_all_leases(field: Field) -> No
 
 
 def test_F13_a_handler_that_holds_the_interpreter_loses_its_lease_and_nothing_else(field: Field) -> None:
-    field.enqueue("holds_gil", 1, args=(LEASE_S * 3,))
+    # Long enough for the other to start meanwhile, also on a busy machine.
+    field.enqueue("holds_gil", 1, args=(LEASE_S * 6,))
     field.enqueue("nap", 2, args=(LEASE_S,))
     field.serving()
     field.happens("S", 1)
