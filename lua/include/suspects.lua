@@ -4,6 +4,8 @@
 local function suspect_of(suspects, id)
   local value = redis.call('HGET', suspects, id) or '0 0'
   local marks, releases, starts = string.match(value, '^(-?%d+) (%d+)(.*)$')
+  -- Not ours: as if nothing had been noted.
+  if not marks then return 0, 0, '' end
   return tonumber(marks), tonumber(releases), starts
 end
 

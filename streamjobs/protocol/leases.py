@@ -1,5 +1,6 @@
 """How claims come to a worker and stay with it: read, take, reclaim, renew, suspect, release."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ RECLAIM_WINDOW = 500
 SWEEP_BEGIN = "-"
 RETIRE_MOST = 500
 """Consumers that one call forgets; about 2 ms of the server's time."""
+
+_NOTED = re.compile(r"(-?\d{1,15}) (\d{1,15})((?: \S+)*)")
+"""As lua/include/suspects.lua writes it."""
 
 Words = dict[int, str]
 """What was not done, by index; an empty one means that everything was."""
@@ -133,8 +137,7 @@ def _claimed(rows: Sequence[Any], now: float, consumer: str = "") -> list[Claim]
     for entry, fields, deliveries, suspect, last in rows:
         claim = claims([(entry, fields)], now)[0]
         claim.deliveries = deliveries
-        marks, releases, *starts = (suspect or b"0 0").decode().split(" ")
-        claim.marks, claim.releases = int(marks), int(releases)
+        claim.marks, claim.releases, starts = _noted(suspect)
         if last.startswith(own):
             # This process lives, and it did not know that it held this: a reply was lost, nothing was started.
             claim.unstarted = 1
@@ -143,6 +146,12 @@ def _claimed(rows: Sequence[Any], now: float, consumer: str = "") -> list[Claim]
         claim.starts = " ".join(starts)
         found.append(claim)
     return found
+
+
+def _noted(suspect: bytes) -> tuple[int, int, list[str]]:
+    """Decode what was noted of an entry, if it is ours: marks, releases, and the starts that never ended."""
+    noted = _NOTED.fullmatch(suspect.decode("utf-8", "replace"))
+    return (int(noted[1]), int(noted[2]), noted[3].split()) if noted else (0, 0, [])
 
 
 def take(keys: QueueKeys, consumer: str, most: int, now: float) -> Call[list[Claim]]:

@@ -293,3 +293,30 @@ def test_case_C1_a_job_that_kills_its_process_is_dead_after_three_starts(
     assert len({row["w"] for row in history}) == 3
     assert queue.length() == 0
     assert queue.totals()["done"] == 5
+
+
+@pytest.mark.parametrize(
+    "value", ["", "x", "1", "1 x", "nan 0", "9" * 400 + " 0", "1 0 \x00", b"\xff\xfe 1", "0 0 a@/b"]
+)
+@pytest.mark.parametrize("given_back", [False, True])
+async def test_what_others_wrote_of_an_entry_ends_no_worker(
+    app: StreamJobs, queue: Queue, gate: Gate, value: Any, given_back: bool
+) -> None:
+    bench = Bench(app, queue)
+    await gate.kind.enqueue("it")
+    [claim] = queue.crash()
+    queue.command("HSET", queue.keys.suspects, claim.entry, value)
+
+    bench.take_over()
+    if given_back:
+        bench.starter.stop()
+    else:
+        await gate.started.wait(1)
+        gate.go_on.set()
+    await bench.settled()
+    while bench.runner.running:
+        await asyncio.sleep(0)
+    await bench.settled()
+
+    assert not bench.settler.broken.done()
+    assert queue.length() == (1 if given_back else 0)
