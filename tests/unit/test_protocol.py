@@ -127,7 +127,7 @@ def test_jobs_of_one_kind_in_a_row_share_its_name() -> None:
         "a", 1, "full", intake.DEDUPE_TTL_MS, b"2", b'{"dk":"k"}',
         "b", 1, "plain", 0, b"3",
     ]  # fmt: skip
-    assert call.keys[4:] == [KEYS.latest, KEYS.config, KEYS.released, KEYS.dedupe("k")]
+    assert call.keys[4:] == [KEYS.latest, KEYS.config, KEYS.dedupe("k")]
 
 
 def test_jobs_of_a_run_have_keys_that_live_alike() -> None:
@@ -140,7 +140,7 @@ def test_jobs_of_a_run_have_keys_that_live_alike() -> None:
         "a", 1, "full", 9, b"1", b'{"dk":"m","dw":9}',
         "a", 1, "full", 0, b"1", b'{"p":1}',
     ]  # fmt: skip
-    assert list(call.keys[7:]) == [KEYS.dedupe(key) for key in "klm"]
+    assert list(call.keys[6:]) == [KEYS.dedupe(key) for key in "klm"]
 
 
 def test_jobs_that_take_newer_arguments_have_a_form_of_their_own() -> None:
