@@ -129,7 +129,9 @@ SCENARIOS: Mapping[str, Scenario] = {
         MEASURING,
         _duels(dead.run),
     ),
-    "startup": Scenario("the command line from its start to its end: --help, stats", TIMING, _duels(startup.run)),
+    "startup": Scenario(
+        "an import, a first job, --help, stats: from their start to their end", TIMING, _duels(startup.run)
+    ),
     "stats": Scenario("a look at a queue with 2 million jobs beside one at an empty", TIMING, _duels(stats.run)),
     "chaos": Scenario(
         "producers and workers under kills, pauses, cuts: is anything lost?",

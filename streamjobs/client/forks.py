@@ -5,7 +5,7 @@ the fork, so no call pays for a check.
 """
 
 import os
-from typing import Protocol
+from typing import NoReturn, Protocol
 from weakref import WeakSet
 
 
@@ -16,6 +16,9 @@ class Forkable(Protocol):
         """Called in the child, before anything else runs there: let go of what the parent uses."""
 
 
+copies = 0
+"""How many forks lie behind this process: who has noted it sees whether it goes on in a copy of its process."""
+
 _watched: WeakSet[Forkable] = WeakSet()
 
 
@@ -24,7 +27,17 @@ def watch(owner: Forkable) -> None:
     _watched.add(owner)
 
 
+def end_copy() -> NoReturn:
+    """End a copy that a handler has forked off a worker's process, and that came back from the handler: it would run
+    other jobs a second time, and speak for the worker.
+    """
+    os.write(2, b"streamjobs: a process that a handler forked ends where the handler does\n")
+    os._exit(1)
+
+
 def _in_child() -> None:
+    global copies
+    copies += 1
     for owner in list(_watched):
         owner.after_fork()
 

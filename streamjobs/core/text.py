@@ -32,7 +32,7 @@ def error_text(error: BaseException) -> str:
     """Return type and text of an error, even where its own text fails: it must not take anybody along."""
     try:
         return valid(f"{type(error).__name__}: {error}")
-    except Exception:
+    except BaseException:  # such as the SystemExit of a class that nobody expects
         return type(error).__name__
 
 

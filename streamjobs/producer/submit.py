@@ -125,11 +125,14 @@ class Producer(Generic[H]):
         Raises:
             UsageError: called from the callback of a future, which itself holds up the sending.
         """
-        if self._is_own_thread():
-            raise UsageError("flush and close: not from the callback of a future, which runs in the sending thread")
+        self._check_thread()
         with self._lock:
             pending = set(self._pending)
         return not wait(pending, timeout).not_done
+
+    def _check_thread(self) -> None:
+        if self._is_own_thread():
+            raise UsageError("flush and close: not from the callback of a future, which runs in the sending thread")
 
     def close(self, timeout: float | None = None) -> None:
         """Flush, for `timeout` seconds at most, and end the sending; harmless when repeated.
@@ -137,6 +140,7 @@ class Producer(Generic[H]):
         What was not sent by then ends as `NotSent`, and where an answer is missing, as `OutcomeUnknown`;
         for what is under way it takes a few seconds more. None: for the time that each job has.
         """
+        self._check_thread()
         with self._lock:
             self._closed = True
             self._room.notify_all()

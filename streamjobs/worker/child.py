@@ -2,7 +2,8 @@
 
 It imports the modules in which the kinds are registered, and finds there what is needed to run them: functions,
 signatures, and the app's rules for errors. The main thread runs the jobs. Another one listens: when the line to
-the worker is cut, the process ends itself and what it has started, whatever its handler does just then.
+the worker is cut, the process ends itself and what it has started, whatever its handler does just then; where the
+kernel is the quicker to end it, at the worker's death, what it has started may live on.
 """
 
 import inspect
@@ -25,7 +26,7 @@ from weakref import WeakSet
 
 import msgspec
 
-from streamjobs.client import Connections, Target
+from streamjobs.client import Connections, Target, forks
 from streamjobs.core.classify import Rule
 from streamjobs.core.codec import DecodeFailed, decode_meta, encode_value
 from streamjobs.core.errors import UsageError
@@ -100,10 +101,16 @@ class Forwarder(logging.Handler):
     def __init__(self, line: Line) -> None:
         super().__init__()
         self._to = line
+        self._copies = forks.copies
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send a record, with its traceback as text."""
+        """Send a record, with its traceback as text; in a process that a handler has forked, write it to stderr: two at
+        once would mix their words.
+        """
         try:
+            if forks.copies != self._copies:
+                sys.stderr.write(f"{self.format(record)}\n")
+                return
             self._to.say(Record(record.name, record.levelno, valid(self.format(record))))
         except Exception:
             self.handleError(record)
@@ -210,7 +217,7 @@ def main(descriptor: int) -> None:
 
 
 def _serve(line: Line, run: Callable[[Run], Report]) -> None:
-    decoder = msgspec.msgpack.Decoder(Run)
+    decoder, copies = msgspec.msgpack.Decoder(Run), forks.copies
     line.busy = False
     line.say(Ready())
     while (piece := line.came.get()) is not None:
@@ -218,6 +225,9 @@ def _serve(line: Line, run: Callable[[Run], Report]) -> None:
         job = decoder.decode(piece)
         line.say(Taken())
         report = run(job)
+        if forks.copies != copies:
+            # Its report would pass for that of the next job.
+            forks.end_copy()
         line.busy = False
         line.say(report)
         # What a handler held must not live on until the next job.

@@ -22,8 +22,8 @@ def raised(execution: Execution, error: BaseException, rules: tuple[Rule, ...]) 
     """Return what a handler asks for by raising `error`."""
     try:
         return _raised(execution, error, rules)
-    except Exception as problem:
-        # A wrong delay, or a rule of the app that fails: neither may cost the worker a slot.
+    except BaseException as problem:
+        # A wrong delay, or a rule of the app that fails or exits: none may cost the worker a slot, or its life.
         return Raised(f"{error_text(error)} (and {error_text(problem)})", "bug")
 
 
@@ -62,7 +62,7 @@ def trace(error: BaseException) -> str:
     """Return the traceback of an error, as it can be logged; "" where it has none that can be told."""
     try:
         return valid("".join(traceback.format_exception(error)))
-    except Exception:
+    except BaseException:
         return ""
 
 

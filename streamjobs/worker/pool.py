@@ -83,12 +83,16 @@ class Process:
         taken = False
         async with self._listening():
             await self._send(packed(run))
-            while not isinstance(said := await self._hear(), Report):
-                if said is None:
-                    raise (Gone if taken else NotTaken)(await self._how())
-                if isinstance(said, Record):
-                    _log(said, fields)
-                taken = taken or isinstance(said, Taken)
+            try:
+                while not isinstance(said := await self._hear(), Report):
+                    if said is None:
+                        raise (Gone if taken else NotTaken)(await self._how())
+                    if isinstance(said, Record):
+                        _log(said, fields)
+                    taken = taken or isinstance(said, Taken)
+            except msgspec.MsgspecError as error:
+                # Something that the handler has forked has spoken, too.
+                raise (Gone if taken else NotTaken)("said what nobody understands, and was killed") from error
         self.jobs += 1
         return said
 

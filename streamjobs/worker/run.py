@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from streamjobs.client import forks
 from streamjobs.core import failpoints
 from streamjobs.core.classify import Rule
 from streamjobs.core.codec import DecodeFailed, decode_meta
@@ -70,6 +71,7 @@ class Runner:
         self._context = contextvars.copy_context()
         """What each job begins with: else it found what the one had set whose end made room for it."""
         self._threads = Threads(self._loop)
+        self._copies = forks.copies
         self.state: Any = None
         self.access: Access | None = None
         self.pool: Pool | None = None
@@ -245,6 +247,8 @@ class Runner:
 
     def _ended(self, execution: Execution, outcome: Outcome) -> None:
         """Take in what came of a run. Its task ends with this, and nobody waits for that."""
+        if forks.copies != self._copies:
+            forks.end_copy()
         try:
             self._take_in(execution, outcome)
         except Exception as error:

@@ -16,6 +16,8 @@ from contextvars import Context
 from time import monotonic
 from typing import Any, TypeAlias
 
+from streamjobs.client import forks
+
 Waiting: TypeAlias = "asyncio.Future[Any]"
 Work: TypeAlias = tuple[Waiting, Context, Callable[[], Any]]
 
@@ -25,6 +27,7 @@ class Threads:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._copies = forks.copies
         self._work: deque[Work] = deque()
         self._ended: deque[tuple[Waiting, Any, BaseException | None]] = deque()
         self._told = False
@@ -102,14 +105,16 @@ class Threads:
             if work and not self._rising:
                 # This function may block: what is behind it must not wait for that.
                 self._raise_one()
+            value = error = None
             try:
                 value = context.run(function)
-            except BaseException as error:
-                self._ended.append((future, None, error))
-            else:
-                self._ended.append((future, value, None))
-                # What a handler held must not live on until the next job.
-                del value
+            except BaseException as raised:
+                error = raised
+            if forks.copies != self._copies:
+                forks.end_copy()
+            self._ended.append((future, value, error))
+            # What a handler held must not live on until the next job.
+            del value, error
             del future, context, function
             if not self._told:
                 self._tell()

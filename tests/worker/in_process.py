@@ -3,10 +3,12 @@
 import logging
 import os
 import signal
+import stat
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -153,6 +155,29 @@ def forks(path: str) -> None:
     while not os.path.exists(path):
         pass
     os._exit(4)
+
+
+@app.job(process=True, result_ttl=60)
+def comes_back() -> str:
+    if (pid := os.fork()) == 0:
+        raise OSError("the copy could not start its program")
+    os.waitpid(pid, 0)
+    return "parent"
+
+
+@app.job(process=True, result_ttl=60)
+def mirror(n: int) -> int:
+    return n
+
+
+@app.job(process=True, result_ttl=60, retry=SOON)
+def speaks_over_it() -> int:
+    if current_job().attempt == 1:
+        for descriptor in range(3, 30):
+            with suppress(OSError):
+                if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                    os.write(descriptor, b"\0\0\0\1\xc1")
+    return current_job().attempt
 
 
 @app.job(process=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamjobs import Batch, Concurrency, JobFailed, StreamJobs
+from streamjobs import Batch, Concurrency, JobFailed, Retry, StreamJobs, Temporary
 from tests.worker.bench import Bench, crash_marked
 from tests.worker.support import FAST, WITHIN_S, Queue, drain
 
@@ -133,3 +133,25 @@ async def test_of_a_batch_the_items_behind_it_are_done(app: StreamJobs, queue: Q
             await handles[1].result(timeout=WITHIN_S)
         again = [await kind.enqueue(Picky(n)) for n in (4, 5, 6)]
         assert [await handle.result(timeout=WITHIN_S) for handle in again] == [4, 5, 6]
+
+
+class Exiting(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+async def test_an_error_whose_text_exits_is_that_of_its_job_alone(app: StreamJobs, queue: Queue) -> None:
+    @app.job(retry=Retry(max_attempts=1))
+    async def fail() -> None:
+        raise Exiting
+
+    @app.job(retry=Retry(max_attempts=1))
+    def fail_plainly() -> None:
+        raise Temporary from Exiting()
+
+    await fail.enqueue()
+    await fail_plainly.enqueue()
+
+    await drain(app)
+
+    assert (queue.length(), len(queue.dead())) == (0, 2)
