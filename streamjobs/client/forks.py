@@ -5,7 +5,7 @@ the fork, so no call pays for a check.
 """
 
 import os
-from typing import NoReturn, Protocol
+from typing import Protocol
 from weakref import WeakSet
 
 
@@ -27,12 +27,13 @@ def watch(owner: Forkable) -> None:
     _watched.add(owner)
 
 
-def end_copy() -> NoReturn:
-    """End a copy that a handler has forked off a worker's process, and that came back from the handler: it would run
-    other jobs a second time, and speak for the worker.
+def end_copy(noted: int) -> None:
+    """End this process if it is a copy of the one in which so many `copies` were noted: a handler has forked it, and it
+    has come back from the handler. It would run other jobs a second time, and speak for the worker.
     """
-    os.write(2, b"streamjobs: a process that a handler forked ends where the handler does\n")
-    os._exit(1)
+    if copies != noted:
+        os.write(2, b"streamjobs: a process that a handler forked ends where the handler does\n")
+        os._exit(1)
 
 
 def _in_child() -> None:

@@ -6,7 +6,7 @@ have: it ends with that error, and what it holds goes to others.
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context
 from typing import Any
 
@@ -32,6 +32,13 @@ class Background:
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
+            self.take(error)
+
+    def call(self, function: Callable[..., None], *args: Any) -> None:
+        """Call a function for a turn of the loop, which would only log what it raises."""
+        try:
+            function(*args)
+        except Exception as error:
             self.take(error)
 
     def take(self, error: BaseException) -> None:

@@ -33,12 +33,12 @@ class Gathered(msgspec.Struct, eq=False):
 class Gatherer:
     """Holds what is to start together, one open batch for each queue and kind."""
 
-    def __init__(self, settler: Settler, begin: Begin, left: Callable[[], None]) -> None:
+    def __init__(self, settler: Settler, background: Background, begin: Begin, left: Callable[[], None]) -> None:
         """`left`: called for each job that came here and does not start."""
         self._settler = settler
         self._begin = begin
         self._left = left
-        self._background = Background(settler.broken, "batch")
+        self._background = background
         self._open: dict[tuple[WorkerQueue, str], Gathered] = {}
         self._loop = asyncio.get_running_loop()
         self.stopping = False
@@ -52,7 +52,7 @@ class Gatherer:
         key = (execution.queue, execution.kind)
         gathered = self._open.get(key)
         if gathered is None:
-            timer = self._loop.call_later(batch.max_wait_s, self._time_is_up, key)
+            timer = self._loop.call_later(batch.max_wait_s, self._background.call, self._close, key)
             gathered = self._open[key] = Gathered(timer, [], [])
         gathered.executions.append(execution)
         gathered.items.append(item)
@@ -68,12 +68,6 @@ class Gatherer:
         """Give back all that was gathered, and what comes from now on while `stopping` is set; uncharged."""
         self.stopping = True
         self.begin_all()
-
-    def _time_is_up(self, key: tuple[WorkerQueue, str]) -> None:
-        try:
-            self._close(key)
-        except Exception as error:
-            self._background.take(error)
 
     def _close(self, key: tuple[WorkerQueue, str]) -> None:
         gathered = self._open.pop(key)

@@ -225,9 +225,8 @@ def _serve(line: Line, run: Callable[[Run], Report]) -> None:
         job = decoder.decode(piece)
         line.say(Taken())
         report = run(job)
-        if forks.copies != copies:
-            # Its report would pass for that of the next job.
-            forks.end_copy()
+        # The report of a copy would pass for that of the next job.
+        forks.end_copy(copies)
         line.busy = False
         line.say(report)
         # What a handler held must not live on until the next job.

@@ -216,7 +216,7 @@ class Execution(msgspec.Struct, eq=False):
             DecodeFailed: its arguments do not fit the handler, or the one that a limit goes by has no JSON form.
         """
         assert self.handler is not None
-        plan = self.queue.plans.get(self.handler.kind) or self.queue.plan(self.handler)
+        plan = self.queue.plan(self.handler)
         if not plan.bases:
             return False
         signature = self.handler.signature

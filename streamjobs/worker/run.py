@@ -66,7 +66,7 @@ class Runner:
         self._settler = settler
         self._random = random
         self._background = Background(settler.broken, "job")
-        self.gatherer = batch.Gatherer(settler, self._start_batch, self._leave)
+        self.gatherer = batch.Gatherer(settler, self._background, self._start_batch, self._leave)
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
         """What each job begins with: else it found what the one had set whose end made room for it."""
@@ -247,8 +247,7 @@ class Runner:
 
     def _ended(self, execution: Execution, outcome: Outcome) -> None:
         """Take in what came of a run. Its task ends with this, and nobody waits for that."""
-        if forks.copies != self._copies:
-            forks.end_copy()
+        forks.end_copy(self._copies)
         try:
             self._take_in(execution, outcome)
         except Exception as error:

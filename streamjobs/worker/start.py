@@ -387,10 +387,7 @@ class Starter:
     def _turn(self) -> None:
         # Here alone: were it said wherever slots are filled, each time would begin one more row of turns.
         self._filling = False
-        try:
-            self._fill()
-        except Exception as error:
-            self._background.take(error)
+        self._background.call(self._fill)
         self.room.set()
         if self._lone:
             self._empty.set()

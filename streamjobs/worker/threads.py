@@ -110,8 +110,7 @@ class Threads:
                 value = context.run(function)
             except BaseException as raised:
                 error = raised
-            if forks.copies != self._copies:
-                forks.end_copy()
+            forks.end_copy(self._copies)
             self._ended.append((future, value, error))
             # What a handler held must not live on until the next job.
             del value, error
